@@ -1,0 +1,3 @@
+//! The library behind the `cargo scope` subcommand.
+
+pub mod merged;

@@ -1,0 +1,2 @@
+//! The `cargo scope` subcommand.
+fn main() {}

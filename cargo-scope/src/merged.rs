@@ -1,0 +1,165 @@
+//! All ranks of one run in memory: what `profile.h5` holds, in the shape of its columns.
+//!
+//! `collect` makes it from recordings, `hdf5` writes and reads it, every exporter takes it.
+//! Times are ns on the recording clock unless said otherwise; `-1` stands for unknown where
+//! the file format says so (HDF5 schema 3 of scope-profiler 0.7.5).
+
+use std::ops::Range;
+
+/// One run, all ranks.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct MergedProfile {
+    /// What is known about the run, in the order in which it is shown.
+    pub metadata: Vec<(String, MetadataValue)>,
+    /// Region names; the index is the region id that rows refer to.
+    pub names: Vec<String>,
+    /// One entry per (rank, region), rank by rank.
+    pub rows: Vec<Row>,
+    /// The calls of all rows, each row one contiguous run.
+    pub events: Events,
+    /// Totals in place of events, one per row, for runs that kept no events.
+    pub aggregates: Option<Vec<Aggregate>>,
+    /// Threads of all ranks; `None` when the run did not track them.
+    pub threads: Option<Vec<ThreadRow>>,
+    /// Async tasks of all ranks; `None` when the run did not track them.
+    pub tasks: Option<Vec<TaskRow>>,
+}
+
+/// A value of the metadata group.
+#[derive(Clone, Debug, PartialEq)]
+pub enum MetadataValue {
+    /// A string.
+    Text(String),
+    /// An integer.
+    Integer(i64),
+    /// A floating-point number.
+    Float(f64),
+    /// A list of strings.
+    List(Vec<String>),
+}
+
+/// The calls of one region on one rank.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Row {
+    /// Index into [`MergedProfile::names`].
+    pub region: u32,
+    /// MPI rank.
+    pub rank: u32,
+    /// Source file; empty when unknown.
+    pub source_file: String,
+    /// 1-based line; -1 when unknown.
+    pub source_line: i64,
+    /// Text of the function or block; empty when not captured.
+    pub source_text: String,
+    /// Free labels.
+    pub tags: Vec<String>,
+    /// This row's calls in [`Events`].
+    pub events: Range<usize>,
+    /// Sum of the calls' exclusive ns; `None` when not computed.
+    pub exclusive_total_ns: Option<i64>,
+}
+
+/// One column per quantity, one entry per call; absent optional columns were not recorded.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Events {
+    /// Absolute start.
+    pub start_ns: Vec<i64>,
+    /// End minus start.
+    pub duration_ns: Vec<i64>,
+    /// Id, unique within a rank; -1 = not numbered.
+    pub call_ids: Option<Vec<i64>>,
+    /// `call_ids` value of the enclosing call; -1 = none.
+    pub parent_ids: Option<Vec<i64>>,
+    /// Index into this rank's rows of the thread table; -1 = unknown.
+    pub thread_ids: Option<Vec<i64>>,
+    /// Index into this rank's rows of the task table; -1 = outside any task.
+    pub task_ids: Option<Vec<i64>>,
+    /// ns that the call's task was suspended while the call was open.
+    pub await_ns: Option<Vec<i64>>,
+    /// Device ns; -1 = none.
+    pub gpu_durations_ns: Option<Vec<i64>>,
+}
+
+/// Totals of one region on one rank, without its events. Times in ns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Aggregate {
+    /// Number of calls.
+    pub count: u64,
+    /// Sum of durations.
+    pub total_ns: i64,
+    /// Shortest duration.
+    pub min_ns: i64,
+    /// Longest duration.
+    pub max_ns: i64,
+    /// Sum of exclusive times.
+    pub exclusive_ns: i64,
+}
+
+/// One thread of one rank. Times are ns since the run's `start_time_ns`; -1 = unknown.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ThreadRow {
+    /// MPI rank.
+    pub rank: u32,
+    /// Dense per rank, from 0; what `thread_ids` holds.
+    pub index: i64,
+    /// Identity given by the language runtime.
+    pub ident: i64,
+    /// Thread id of the operating system.
+    pub native_id: i64,
+    /// 1 for a thread that does not keep the process alive.
+    pub daemon: i8,
+    /// First time seen.
+    pub start_ns: i64,
+    /// End; -1 when alive at finalize.
+    pub end_ns: i64,
+    /// CPU time.
+    pub cpu_ns: i64,
+    /// Name.
+    pub name: String,
+}
+
+/// One async task of one rank. Times are ns since the run's `start_time_ns`; -1 = unknown.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TaskRow {
+    /// MPI rank.
+    pub rank: u32,
+    /// Dense per rank, from 0; what `task_ids` holds.
+    pub index: i64,
+    /// Thread that ran the last step.
+    pub thread_index: i64,
+    /// When it was made.
+    pub created_ns: i64,
+    /// When it ended; -1 when not done.
+    pub done_ns: i64,
+    /// Number of polls.
+    pub steps: i64,
+    /// Sum of the polls.
+    pub running_ns: i64,
+    /// Time between polls.
+    pub suspended_ns: i64,
+    /// `task` or `greenlet`.
+    pub kind: String,
+    /// Name.
+    pub name: String,
+    /// Name of the function behind it.
+    pub coro_name: String,
+}
+
+impl MergedProfile {
+    /// Number of ranks: the larger of the metadata's `mpi_size` and the highest rank of a row
+    /// plus one; 0 without rows.
+    pub fn ranks(&self) -> u32 {
+        let highest = self.rows.iter().map(|row| row.rank + 1).max().unwrap_or(0);
+        match self.metadata_value("mpi_size") {
+            Some(&MetadataValue::Integer(size)) if highest > 0 => {
+                highest.max(u32::try_from(size).unwrap_or(0))
+            }
+            _ => highest,
+        }
+    }
+
+    /// The metadata entry called `key`.
+    pub fn metadata_value(&self, key: &str) -> Option<&MetadataValue> {
+        self.metadata.iter().find(|(name, _)| name == key).map(|(_, value)| value)
+    }
+}

@@ -1,0 +1,1 @@
+//! Nothing here: the programs are beside this folder, one file each.

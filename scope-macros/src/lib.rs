@@ -1,0 +1,1 @@
+//! The `#[scope]` attribute of scope-runtime.
