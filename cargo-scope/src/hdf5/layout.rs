@@ -37,6 +37,8 @@ pub(super) const EVENT_METADATA: &str = "event_metadata";
 /// Value of a row of [`EVENT_METADATA`]: none for any call.
 pub(super) const NO_EVENT_METADATA: &str = "[]";
 pub(super) const EXCLUSIVE_TOTALS: &str = "exclusive_totals";
+/// Stands for an unknown source line.
+pub(super) const NO_LINE: i64 = -1;
 /// Stands for an exclusive total that was not computed.
 pub(super) const NOT_COMPUTED: i64 = -1;
 

@@ -104,6 +104,7 @@ fn read_aggregate_source(source: &Source, rows: &mut Vec<Row>) -> Result<(), Err
     for column in ROW_SOURCE {
         let object = format!("{INDEX}/{}", column.name);
         if !source.has_dataset(&object)? || source.len(&object)? != rows.len() {
+            rows.iter_mut().for_each(|row| row.source_line = NO_LINE);
             return Ok(());
         }
     }

@@ -1,7 +1,7 @@
 //! Files of schema 1: a group for each rank and region, `rank<N>/regions/<name>`.
 
 use super::Error;
-use super::layout::{END_TIMES, OPTIONAL_EVENTS, START_TIMES};
+use super::layout::{END_TIMES, METADATA, NO_LINE, OPTIONAL_EVENTS, START_TIMES};
 use super::source::Source;
 use crate::merged::{MergedProfile, MetadataValue, Row};
 
@@ -19,7 +19,7 @@ pub(super) fn read(source: &mut Source) -> Result<MergedProfile, Error> {
             read_region(source, &mut profile, rank, &group, &name)?;
         }
     }
-    if profile.rows.is_empty() && !source.has_group("metadata") {
+    if profile.rows.is_empty() && !source.has_group(METADATA) {
         let object = "attribute `scope_profiler_schema` and no group `rank0/regions`".into();
         return Err(Error::NotAProfile { path: source.path().to_path_buf(), object });
     }
@@ -81,7 +81,7 @@ fn region_id(profile: &mut MergedProfile, name: &str) -> u32 {
 }
 
 fn source_of(attributes: &[(String, MetadataValue)]) -> Row {
-    let mut row = Row { source_line: -1, ..Row::default() };
+    let mut row = Row { source_line: NO_LINE, ..Row::default() };
     for (name, value) in attributes {
         match (name.as_str(), value) {
             ("source_file", MetadataValue::Text(text)) => row.source_file = text.clone(),
