@@ -162,4 +162,91 @@ impl MergedProfile {
     pub fn metadata_value(&self, key: &str) -> Option<&MetadataValue> {
         self.metadata.iter().find(|(name, _)| name == key).map(|(_, value)| value)
     }
+
+    /// Removes names that no row refers to, and renumbers the regions of the rows.
+    ///
+    /// # Panics
+    /// When a row refers to a name that is not there.
+    pub fn drop_unused_names(&mut self) {
+        let ids = self.ids_without_unused();
+        self.rows.iter_mut().for_each(|row| row.region = ids[row.region as usize].unwrap_or_default());
+        let mut kept = ids.iter().map(Option::is_some);
+        self.names.retain(|_| kept.next().unwrap_or_default());
+    }
+
+    /// For each name its id once the unused names are gone; `None` for an unused one.
+    pub(crate) fn ids_without_unused(&self) -> Vec<Option<u32>> {
+        let mut ids = vec![None; self.names.len()];
+        self.rows.iter().for_each(|row| ids[row.region as usize] = Some(0));
+        ids.iter_mut().flatten().zip(0..).for_each(|(id, next)| *id = next);
+        ids
+    }
+
+    /// Statistics over the calls of `row`; all zero for a row without calls.
+    ///
+    /// # Panics
+    /// When the row's run of calls does not lie inside the columns.
+    pub fn statistics(&self, row: &Row) -> Statistics {
+        let run = row.events.clone();
+        let mut statistics =
+            Statistics::of(&self.events.start_ns[run.clone()], &self.events.duration_ns[run.clone()]);
+        if let Some(gpu) = &self.events.gpu_durations_ns {
+            let known = gpu[run].iter().copied().filter(|&ns| ns >= 0);
+            (statistics.gpu_count, statistics.gpu_total_ns) =
+                known.fold((0, 0i64), |(count, total), ns| (count + 1, total.saturating_add(ns)));
+        }
+        statistics
+    }
+}
+
+/// Fixed-size statistics over the calls of one row. Times in ns; sums stop at the largest `i64`.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Statistics {
+    /// Sum of the durations.
+    pub total_ns: i64,
+    /// Shortest duration.
+    pub min_ns: i64,
+    /// Longest duration.
+    pub max_ns: i64,
+    /// Duration of the first call as stored.
+    pub first_ns: i64,
+    /// Duration of the last call as stored.
+    pub last_ns: i64,
+    /// Earliest start, on the recording clock.
+    pub start_min_ns: i64,
+    /// Latest end, on the recording clock.
+    pub end_max_ns: i64,
+    /// Number of calls with a known device duration.
+    pub gpu_count: u64,
+    /// Sum of the known device durations.
+    pub gpu_total_ns: i64,
+    /// Mean duration.
+    pub mean_ns: f64,
+    /// Sum of the squared deviations from the mean, in square ns: population variance x calls.
+    pub m2_ns2: f64,
+}
+
+impl Statistics {
+    /// Statistics of calls with these starts and durations, in stored order.
+    fn of(start_ns: &[i64], duration_ns: &[i64]) -> Statistics {
+        let (Some(&first_ns), Some(&last_ns)) = (duration_ns.first(), duration_ns.last()) else {
+            return Statistics::default();
+        };
+        let sum: i128 = duration_ns.iter().map(|&ns| i128::from(ns)).sum();
+        let mean_ns = sum as f64 / duration_ns.len() as f64;
+        let ends = start_ns.iter().zip(duration_ns).map(|(start, ns)| start.wrapping_add(*ns));
+        Statistics {
+            total_ns: sum.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64,
+            min_ns: duration_ns.iter().copied().min().unwrap_or(0),
+            max_ns: duration_ns.iter().copied().max().unwrap_or(0),
+            first_ns,
+            last_ns,
+            start_min_ns: start_ns.iter().copied().min().unwrap_or(0),
+            end_max_ns: ends.max().unwrap_or(0),
+            gpu_count: 0,
+            gpu_total_ns: 0,
+            mean_ns,
+            m2_ns2: duration_ns.iter().map(|&ns| (ns as f64 - mean_ns).powi(2)).sum(),
+        }
+    }
 }

@@ -1,0 +1,87 @@
+//! Whether a profile fits together: the rules that hold for writing one and for one just read.
+
+use std::collections::HashSet;
+
+use super::layout::{DURATIONS, EVENTS, INDEX, OPTIONAL_EVENTS, START_DELTAS};
+use super::layout::{ROW_AGGREGATE, ROW_IDENTITY};
+use crate::merged::MergedProfile;
+
+/// What does not fit, and the dataset that it would be in.
+pub(super) struct Mistake {
+    pub(super) object: String,
+    pub(super) cause: String,
+}
+
+fn mistake(group: &str, dataset: &str, cause: String) -> Result<(), Mistake> {
+    Err(Mistake { object: format!("{group}/{dataset}"), cause })
+}
+
+/// Checks everything that the exporters rely on when they index one column by another.
+pub(super) fn check(profile: &MergedProfile) -> Result<(), Mistake> {
+    check_columns(profile)?;
+    check_identity(profile)?;
+    check_runs(profile)?;
+    match &profile.aggregates {
+        Some(totals) if totals.len() != profile.rows.len() => mistake(
+            INDEX,
+            ROW_AGGREGATE[0].name,
+            format!("has {} entries for {} rows", totals.len(), profile.rows.len()),
+        ),
+        _ => Ok(()),
+    }
+}
+
+fn check_columns(profile: &MergedProfile) -> Result<(), Mistake> {
+    let calls = profile.events.duration_ns.len();
+    let wrong = |len: usize| format!("has {len} entries where {DURATIONS} has {calls}");
+    if profile.events.start_ns.len() != calls {
+        return mistake(EVENTS, START_DELTAS, wrong(profile.events.start_ns.len()));
+    }
+    for column in OPTIONAL_EVENTS {
+        if let Some(values) = (column.get)(&profile.events).filter(|values| values.len() != calls) {
+            return mistake(EVENTS, column.name, wrong(values.len()));
+        }
+    }
+    Ok(())
+}
+
+/// Region ids must name a region, and there is one row per rank and region.
+fn check_identity(profile: &MergedProfile) -> Result<(), Mistake> {
+    let mut seen = HashSet::with_capacity(profile.rows.len());
+    for (position, row) in profile.rows.iter().enumerate() {
+        if row.region as usize >= profile.names.len() {
+            let cause = format!("names region {} of {} in row {position}", row.region, profile.names.len());
+            return mistake(INDEX, ROW_IDENTITY[0].name, cause);
+        }
+        if !seen.insert((row.rank, row.region)) {
+            let cause =
+                format!("has region {} of rank {} twice, again in row {position}", row.region, row.rank);
+            return mistake(INDEX, ROW_IDENTITY[0].name, cause);
+        }
+    }
+    Ok(())
+}
+
+/// The rows' runs must lie inside the columns, and no call belongs to two rows.
+fn check_runs(profile: &MergedProfile) -> Result<(), Mistake> {
+    let calls = profile.events.duration_ns.len();
+    let mut runs: Vec<_> = profile
+        .rows
+        .iter()
+        .map(|row| (row.events.start, row.events.end))
+        .filter(|run| run.0 < run.1)
+        .collect();
+    runs.sort_unstable();
+    for pair in runs.windows(2) {
+        if pair[0].1 > pair[1].0 {
+            let cause = format!("has two rows that share call {}", pair[1].0);
+            return mistake(INDEX, "event_offsets", cause);
+        }
+    }
+    match runs.last() {
+        Some(&(_, end)) if end > calls => {
+            mistake(INDEX, "event_counts", format!("reaches call {end} of {calls}"))
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,229 @@
+//! The layout of the file, once, for writer and reader: names, types, and how the columns map
+//! to [`MergedProfile`](crate::merged::MergedProfile).
+//!
+//! A table is a group of equally long one-dimensional datasets. A [`Column`] says name and type
+//! of one of them, and how its value gets out of a row in memory and back into one.
+
+use std::borrow::Cow;
+
+use crate::merged::{Aggregate, Events, Row, Statistics, TaskRow, ThreadRow};
+
+/// Version that is written; readers take 1 to this one.
+pub(super) const SCHEMA: i64 = 3;
+pub(super) const SCHEMA_ATTRIBUTE: &str = "scope_profiler_schema";
+pub(super) const LAYOUT_ATTRIBUTE: &str = "storage_layout";
+pub(super) const COLUMNAR: &str = "columnar";
+pub(super) const AGGREGATE: &str = "aggregate";
+
+pub(super) const EVENTS: &str = "events";
+pub(super) const INDEX: &str = "rank_region_index";
+pub(super) const REGIONS: &str = "region_table";
+pub(super) const NAMES: &str = "names";
+pub(super) const METADATA: &str = "metadata";
+pub(super) const THREADS: &str = "thread_table";
+pub(super) const TASKS: &str = "task_table";
+/// Group of what only we know; other readers pass it by.
+pub(super) const OWN: &str = "cargo_scope";
+/// Names as they were, in [`OWN`], where `region_table/names` cannot hold one: a variable string
+/// ends at its first NUL for every reader in C.
+pub(super) const EXACT_NAMES: &str = "exact_names";
+
+pub(super) const START_DELTAS: &str = "start_deltas";
+pub(super) const START_TIMES: &str = "start_times";
+pub(super) const DURATIONS: &str = "durations";
+pub(super) const END_TIMES: &str = "end_times";
+pub(super) const STATISTICS: &str = "summary_statistics";
+pub(super) const EVENT_METADATA: &str = "event_metadata";
+/// Value of a row of [`EVENT_METADATA`]: none for any call.
+pub(super) const NO_EVENT_METADATA: &str = "[]";
+pub(super) const EXCLUSIVE_TOTALS: &str = "exclusive_totals";
+/// Stands for an unknown source line.
+pub(super) const NO_LINE: i64 = -1;
+/// Stands for an exclusive total that was not computed.
+pub(super) const NOT_COMPUTED: i64 = -1;
+
+/// One dataset of a table whose rows are `T`.
+pub(super) struct Column<T> {
+    pub(super) name: &'static str,
+    pub(super) field: Field<T>,
+}
+
+/// Type of a column in the file, with its getter and its setter.
+pub(super) enum Field<T> {
+    U32(fn(&T) -> u32, fn(&mut T, u32)),
+    U64(fn(&T) -> u64, fn(&mut T, u64)),
+    I64(fn(&T) -> i64, fn(&mut T, i64)),
+    I8(fn(&T) -> i8, fn(&mut T, i8)),
+    /// The setter says what is wrong with a text that it cannot take.
+    Text(for<'a> fn(&'a T) -> Cow<'a, str>, fn(&mut T, String) -> Result<(), String>),
+}
+
+/// A column that is a field of the row as it stands: `column!(I64 "start_ns" => start_ns)`.
+macro_rules! column {
+    (Text $name:literal => $field:ident) => {
+        Column {
+            name: $name,
+            field: Field::Text(
+                |row| Cow::Borrowed(&row.$field),
+                |row, value| {
+                    row.$field = value;
+                    Ok(())
+                },
+            ),
+        }
+    };
+    ($kind:ident $name:literal => $field:ident) => {
+        Column { name: $name, field: Field::$kind(|row| row.$field, |row, value| row.$field = value) }
+    };
+}
+
+/// `rank_region_index`: what row this is, in both layouts.
+pub(super) const ROW_IDENTITY: &[Column<Row>] =
+    &[column!(U32 "region_ids" => region), column!(U32 "ranks" => rank)];
+
+/// `rank_region_index`: the row's run of calls. The offset comes first, since the setter of the
+/// count needs it.
+pub(super) const ROW_RUN: &[Column<Row>] = &[
+    Column {
+        name: "event_offsets",
+        field: Field::U64(|row| row.events.start as u64, |row, value| row.events.start = value as usize),
+    },
+    Column {
+        name: "event_counts",
+        field: Field::U64(
+            |row| row.events.len() as u64,
+            |row, value| row.events.end = row.events.start.saturating_add(value as usize),
+        ),
+    },
+];
+
+/// `rank_region_index`: where the row's region is in the source. The reference has these in the
+/// columnar layout only; we write them in both.
+pub(super) const ROW_SOURCE: &[Column<Row>] = &[
+    column!(I64 "source_lines" => source_line),
+    column!(Text "source_files" => source_file),
+    column!(Text "source_texts" => source_text),
+    Column { name: "tags", field: Field::Text(|row| tags_to_json(&row.tags), set_tags) },
+];
+
+/// `rank_region_index`: columns that a file may lack.
+pub(super) const ROW_OPTIONAL: &[Column<Row>] = &[Column {
+    name: EXCLUSIVE_TOTALS,
+    field: Field::I64(
+        |row| row.exclusive_total_ns.unwrap_or(NOT_COMPUTED),
+        |row, value| row.exclusive_total_ns = (value != NOT_COMPUTED).then_some(value),
+    ),
+}];
+
+/// `rank_region_index` in the aggregate layout.
+pub(super) const ROW_AGGREGATE: &[Column<Aggregate>] = &[
+    column!(U64 "aggregate_counts" => count),
+    column!(I64 "aggregate_totals" => total_ns),
+    column!(I64 "aggregate_minimums" => min_ns),
+    column!(I64 "aggregate_maximums" => max_ns),
+    column!(I64 "aggregate_exclusives" => exclusive_ns),
+];
+
+pub(super) const THREAD_TABLE: &[Column<ThreadRow>] = &[
+    column!(U32 "ranks" => rank),
+    column!(I64 "index" => index),
+    column!(I64 "ident" => ident),
+    column!(I64 "native_id" => native_id),
+    column!(I8 "daemon" => daemon),
+    column!(I64 "start_ns" => start_ns),
+    column!(I64 "end_ns" => end_ns),
+    column!(I64 "cpu_ns" => cpu_ns),
+    column!(Text "name" => name),
+];
+
+pub(super) const TASK_TABLE: &[Column<TaskRow>] = &[
+    column!(U32 "ranks" => rank),
+    column!(I64 "index" => index),
+    column!(I64 "thread_index" => thread_index),
+    column!(I64 "created_ns" => created_ns),
+    column!(I64 "done_ns" => done_ns),
+    column!(I64 "steps" => steps),
+    column!(I64 "running_ns" => running_ns),
+    column!(I64 "suspended_ns" => suspended_ns),
+    column!(Text "kind" => kind),
+    column!(Text "name" => name),
+    column!(Text "coro_name" => coro_name),
+];
+
+/// A column of [`Events`] that is absent where it was not recorded.
+pub(super) struct EventColumn {
+    pub(super) name: &'static str,
+    pub(super) get: fn(&Events) -> Option<&Vec<i64>>,
+    pub(super) set: fn(&mut Events, Vec<i64>),
+}
+
+macro_rules! event_column {
+    ($name:literal => $field:ident) => {
+        EventColumn {
+            name: $name,
+            get: |events| events.$field.as_ref(),
+            set: |events, values| events.$field = Some(values),
+        }
+    };
+}
+
+/// `events`: the optional columns; the schema has no unsigned ones among them.
+pub(super) const OPTIONAL_EVENTS: &[EventColumn] = &[
+    event_column!("call_ids" => call_ids),
+    event_column!("parent_ids" => parent_ids),
+    event_column!("thread_ids" => thread_ids),
+    event_column!("task_ids" => task_ids),
+    event_column!("await_ns" => await_ns),
+    event_column!("gpu_durations" => gpu_durations_ns),
+];
+
+/// Members of the compound `summary_statistics`: packed, little-endian, eight bytes each.
+pub(super) const STATISTICS_MEMBERS: [(&str, Member); 11] = [
+    ("total", Member::Signed(|s| s.total_ns)),
+    ("minimum", Member::Signed(|s| s.min_ns)),
+    ("maximum", Member::Signed(|s| s.max_ns)),
+    ("first", Member::Signed(|s| s.first_ns)),
+    ("last", Member::Signed(|s| s.last_ns)),
+    ("start_minimum", Member::Signed(|s| s.start_min_ns)),
+    ("end_maximum", Member::Signed(|s| s.end_max_ns)),
+    ("gpu_count", Member::Unsigned(|s| s.gpu_count)),
+    ("gpu_total", Member::Signed(|s| s.gpu_total_ns)),
+    ("mean", Member::Float(|s| s.mean_ns)),
+    ("m2", Member::Float(|s| s.m2_ns2)),
+];
+
+/// Bytes of one `summary_statistics` entry.
+pub(super) const STATISTICS_SIZE: usize = 8 * STATISTICS_MEMBERS.len();
+
+/// Type of a member of `summary_statistics`, with its getter. There is no setter: the reader
+/// has the calls and computes the statistics anew.
+#[derive(Clone, Copy)]
+pub(super) enum Member {
+    Signed(fn(&Statistics) -> i64),
+    Unsigned(fn(&Statistics) -> u64),
+    Float(fn(&Statistics) -> f64),
+}
+
+impl Member {
+    /// The member's eight bytes in the file.
+    pub(super) fn bytes(self, statistics: &Statistics) -> [u8; 8] {
+        match self {
+            Member::Signed(get) => get(statistics).to_le_bytes(),
+            Member::Unsigned(get) => get(statistics).to_le_bytes(),
+            Member::Float(get) => get(statistics).to_le_bytes(),
+        }
+    }
+}
+
+fn tags_to_json(tags: &[String]) -> Cow<'_, str> {
+    Cow::Owned(serde_json::Value::from(tags).to_string())
+}
+
+/// Takes a JSON list of strings; an empty text is none.
+fn set_tags(row: &mut Row, text: String) -> Result<(), String> {
+    if text.is_empty() {
+        return Ok(());
+    }
+    row.tags = serde_json::from_str(&text).map_err(|e| format!("is no JSON list of strings: {e}"))?;
+    Ok(())
+}

@@ -1,0 +1,151 @@
+//! Reading the profile file.
+
+use std::path::Path;
+
+use super::Error;
+use super::check::check;
+use super::layout::*;
+use super::schema1;
+use super::source::Source;
+use crate::merged::{Events, MergedProfile, MetadataValue, Row};
+
+/// Reads the profile file at `path`: schemas 1 to 3, columnar and aggregate, of any writer.
+///
+/// Names without a row are left out, so that [`MergedProfile::names`] holds what was recorded.
+///
+/// # Errors
+/// When the file cannot be opened, is no profile, is damaged or truncated, is of an unknown
+/// version, or uses a filter that is not built in.
+pub fn read(path: &Path) -> Result<MergedProfile, Error> {
+    let mut source = Source::open(path)?;
+    let root = source.attributes(&[])?.unwrap_or_default();
+    let version = schema_version(&source, &root)?;
+    let metadata = source.attributes(&[METADATA])?.unwrap_or_default();
+    let mut profile = if version == 1 {
+        schema1::read(&mut source)?
+    } else {
+        read_shared_columns(&source, aggregate_layout(&source, &root)?)?
+    };
+    profile.metadata = metadata;
+    check(&profile).map_err(|mistake| source.damaged(&mistake.object, format!("it {}", mistake.cause)))?;
+    if profile.aggregates.is_none() {
+        sum_start_deltas(&source, &mut profile)?;
+    }
+    profile.drop_unused_names();
+    Ok(profile)
+}
+
+/// Version of the file; files of the first version do not say it.
+fn schema_version(source: &Source, root: &[(String, MetadataValue)]) -> Result<i64, Error> {
+    let found = root.iter().find(|(name, _)| name == SCHEMA_ATTRIBUTE).map(|(_, value)| value);
+    match found {
+        None => Ok(1),
+        Some(&MetadataValue::Integer(version)) if (1..=SCHEMA).contains(&version) => Ok(version),
+        Some(other) => Err(unknown(source, SCHEMA_ATTRIBUTE, other, "1 to 3")),
+    }
+}
+
+/// Whether the file holds totals in place of events.
+fn aggregate_layout(source: &Source, root: &[(String, MetadataValue)]) -> Result<bool, Error> {
+    match root.iter().find(|(name, _)| name == LAYOUT_ATTRIBUTE).map(|(_, value)| value) {
+        None => Ok(false),
+        Some(MetadataValue::Text(layout)) if layout == COLUMNAR => Ok(false),
+        Some(MetadataValue::Text(layout)) if layout == AGGREGATE => Ok(true),
+        Some(other) => Err(unknown(source, LAYOUT_ATTRIBUTE, other, "columnar and aggregate")),
+    }
+}
+
+fn unknown(source: &Source, attribute: &'static str, value: &MetadataValue, known: &'static str) -> Error {
+    let found = match value {
+        MetadataValue::Text(text) => format!("`{text}`"),
+        MetadataValue::Integer(number) => number.to_string(),
+        MetadataValue::Float(number) => format!("{number:?}"),
+        MetadataValue::List(texts) => format!("{texts:?}"),
+    };
+    Error::UnknownVersion { path: source.path().to_path_buf(), attribute, found, known }
+}
+
+/// Reads a file of schema 2 or 3, whose ranks share the columns. Starts are still as stored.
+fn read_shared_columns(source: &Source, aggregate: bool) -> Result<MergedProfile, Error> {
+    let mut profile = MergedProfile { names: read_names(source)?, ..MergedProfile::default() };
+    source.table(INDEX, ROW_IDENTITY, &mut profile.rows)?;
+    if aggregate {
+        let mut totals = Vec::new();
+        source.table(INDEX, ROW_AGGREGATE, &mut totals)?;
+        profile.aggregates = Some(totals);
+        read_aggregate_source(source, &mut profile.rows)?;
+    } else {
+        source.table(INDEX, ROW_SOURCE, &mut profile.rows)?;
+        source.table(INDEX, ROW_RUN, &mut profile.rows)?;
+        if source.has_dataset(&format!("{INDEX}/{EXCLUSIVE_TOTALS}"))? {
+            source.table(INDEX, ROW_OPTIONAL, &mut profile.rows)?;
+        }
+        profile.events = read_events(source)?;
+    }
+    if source.has_group(THREADS) {
+        source.table(THREADS, THREAD_TABLE, profile.threads.insert(Vec::new()))?;
+    }
+    if source.has_group(TASKS) {
+        source.table(TASKS, TASK_TABLE, profile.tasks.insert(Vec::new()))?;
+    }
+    Ok(profile)
+}
+
+fn read_names(source: &Source) -> Result<Vec<String>, Error> {
+    let exact = format!("{OWN}/{EXACT_NAMES}");
+    if source.has_dataset(&exact)? {
+        return source.texts(&exact);
+    }
+    source.texts(&format!("{REGIONS}/{NAMES}"))
+}
+
+/// The aggregate layout of the reference leaves the source columns empty or out.
+fn read_aggregate_source(source: &Source, rows: &mut Vec<Row>) -> Result<(), Error> {
+    for column in ROW_SOURCE {
+        let object = format!("{INDEX}/{}", column.name);
+        if !source.has_dataset(&object)? || source.len(&object)? != rows.len() {
+            rows.iter_mut().for_each(|row| row.source_line = NO_LINE);
+            return Ok(());
+        }
+    }
+    source.table(INDEX, ROW_SOURCE, rows)
+}
+
+/// Reads the columns of all calls. With absolute columns the durations are computed here; the
+/// differences of schema 3 need the rows, and are summed later.
+fn read_events(source: &Source) -> Result<Events, Error> {
+    let column = |name: &str| source.integers(&format!("{EVENTS}/{name}"));
+    let mut events = if is_delta_encoded(source)? {
+        Events { start_ns: column(START_DELTAS)?, duration_ns: column(DURATIONS)?, ..Events::default() }
+    } else {
+        let start_ns = column(START_TIMES)?;
+        let mut duration_ns = column(END_TIMES)?;
+        duration_ns.iter_mut().zip(&start_ns).for_each(|(end, start)| *end = end.wrapping_sub(*start));
+        Events { start_ns, duration_ns, ..Events::default() }
+    };
+    for optional in OPTIONAL_EVENTS {
+        if source.has_dataset(&format!("{EVENTS}/{}", optional.name))? {
+            (optional.set)(&mut events, column(optional.name)?);
+        }
+    }
+    Ok(events)
+}
+
+/// Whether starts are differences is a matter of which column is there, not of the version.
+fn is_delta_encoded(source: &Source) -> Result<bool, Error> {
+    source.has_dataset(&format!("{EVENTS}/{START_DELTAS}"))
+}
+
+/// Turns the differences of each row into absolute starts, in place.
+fn sum_start_deltas(source: &Source, profile: &mut MergedProfile) -> Result<(), Error> {
+    if !is_delta_encoded(source)? {
+        return Ok(());
+    }
+    for row in &profile.rows {
+        profile.events.start_ns[row.events.clone()].iter_mut().fold(0i64, |sum, delta| {
+            *delta = sum.wrapping_add(*delta);
+            *delta
+        });
+    }
+    Ok(())
+}

@@ -1,0 +1,223 @@
+//! Datasets and attributes of a file that may hold anything, as vectors and rows.
+
+use std::path::Path;
+
+use rust_hdf5::format::messages::filter;
+use rust_hdf5::{DatatypeMessage, H5Dataset, H5File, Hdf5Error, ReadNumeric, StorageLayout};
+
+use super::Error;
+use super::headers::Headers;
+use super::layout::{Column, Field};
+use super::values;
+use crate::merged::MetadataValue;
+
+/// Filters that can be undone here.
+const FILTERS: [u16; 7] = [
+    filter::FILTER_DEFLATE,
+    filter::FILTER_SHUFFLE,
+    filter::FILTER_FLETCHER32,
+    filter::FILTER_SZIP,
+    filter::FILTER_NBIT,
+    filter::FILTER_SCALEOFFSET,
+    filter::FILTER_LZF,
+];
+/// No filter above makes less than one byte out of this many.
+const LARGEST_RATIO: u64 = 1032;
+
+/// A file opened for reading.
+pub(super) struct Source<'a> {
+    path: &'a Path,
+    file: H5File,
+    headers: Headers,
+    size: u64,
+}
+
+impl<'a> Source<'a> {
+    pub(super) fn open(path: &'a Path) -> Result<Source<'a>, Error> {
+        let size = std::fs::metadata(path).map_err(|e| Error::io(path, "open", e))?.len();
+        let broken = |cause: String| Error::NotHdf5 { path: path.to_path_buf(), cause };
+        // Published files do not change, so there is nothing to lock out, and some file systems
+        // have no locks.
+        let file = H5File::options().no_locking().open(path).map_err(|e| match e {
+            Hdf5Error::Io(source) if source.kind() != std::io::ErrorKind::UnexpectedEof => {
+                Error::io(path, "open", source)
+            }
+            other => broken(other.to_string()),
+        })?;
+        let headers = Headers::open(path).map_err(|e| broken(e.to_string()))?;
+        Ok(Source { path, file, headers, size })
+    }
+
+    pub(super) fn damaged(&self, object: &str, cause: impl ToString) -> Error {
+        Error::damaged(self.path, object, cause)
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        self.path
+    }
+
+    /// Names of the groups in the group at `path`.
+    pub(super) fn group_names(&self, path: &str) -> Result<Vec<String>, Error> {
+        let root = self.file.root_group();
+        let group = if path.is_empty() { Ok(root) } else { root.group(path) };
+        group.and_then(|group| group.group_names()).map_err(|e| self.damaged(path, e))
+    }
+
+    pub(super) fn has_group(&self, path: &str) -> bool {
+        self.file.root_group().group(path).is_ok()
+    }
+
+    pub(super) fn has_dataset(&self, object: &str) -> Result<bool, Error> {
+        Ok(self.find(object)?.is_some())
+    }
+
+    /// Attributes of the group at `path`, from the root down; `None` when there is no such group.
+    pub(super) fn attributes(
+        &mut self,
+        path: &[&str],
+    ) -> Result<Option<Vec<(String, MetadataValue)>>, Error> {
+        let object = format!("the attributes of /{}", path.join("/"));
+        let damaged = |cause: &dyn std::fmt::Display| Error::damaged(self.path, &object, cause);
+        let Some(entries) = self.headers.attributes(path).map_err(|e| damaged(&e))? else {
+            return Ok(None);
+        };
+        let mut attributes = Vec::with_capacity(entries.len());
+        for entry in entries {
+            let Some(attribute) = entry.readable() else { continue };
+            let value = values::value(attribute, &mut self.headers).map_err(|e| damaged(&e))?;
+            attributes.extend(value.map(|value| (entry.name().to_string(), value)));
+        }
+        Ok(Some(attributes))
+    }
+
+    /// The dataset at `object`, or an error that every profile has one there.
+    fn dataset(&self, object: &str) -> Result<H5Dataset, Error> {
+        let missing = || Error::NotAProfile { path: self.path.to_path_buf(), object: object.to_string() };
+        self.find(object)?.ok_or_else(missing)
+    }
+
+    fn find(&self, object: &str) -> Result<Option<H5Dataset>, Error> {
+        match self.file.dataset(object) {
+            Ok(dataset) => Ok(Some(dataset)),
+            Err(Hdf5Error::NotFound(_)) => Ok(None),
+            Err(e) => Err(self.damaged(object, e)),
+        }
+    }
+
+    /// Number of entries of a dataset, after checking that it is one-dimensional, can be decoded,
+    /// and does not claim more than the file can hold.
+    fn checked_len(&self, object: &str, dataset: &H5Dataset) -> Result<usize, Error> {
+        let shape = dataset.shape();
+        let [len] = shape[..] else {
+            return Err(self.damaged(object, format!("it has {} dimensions where 1 is right", shape.len())));
+        };
+        let filters = dataset.filters().map_err(|e| self.damaged(object, e))?;
+        if let Some(unknown) = filters.iter().find(|filter| !FILTERS.contains(&filter.id)) {
+            return Err(self.unsupported(object, format!("it is compressed by {}", filter_name(unknown.id))));
+        }
+        let outside = dataset.external_files().is_ok_and(|files| !files.is_empty());
+        if outside || dataset.storage_layout().is_ok_and(|layout| layout == StorageLayout::Virtual) {
+            return Err(self.unsupported(object, "its data are in another file".into()));
+        }
+        let ratio = if filters.is_empty() { 1 } else { LARGEST_RATIO };
+        let claimed = (len as u64).checked_mul(dataset.element_size() as u64);
+        match claimed {
+            Some(claimed) if claimed <= self.size.saturating_mul(ratio) => Ok(len),
+            _ => Err(self.damaged(object, format!("it claims {len} entries, more than the file can hold"))),
+        }
+    }
+
+    fn unsupported(&self, object: &str, cause: String) -> Error {
+        Error::Unsupported { path: self.path.to_path_buf(), object: object.to_string(), cause }
+    }
+
+    /// Number of entries of the dataset at `object`.
+    pub(super) fn len(&self, object: &str) -> Result<usize, Error> {
+        self.checked_len(object, &self.dataset(object)?)
+    }
+
+    /// A numeric dataset, from any integer type that holds its values.
+    fn numbers<T: ReadNumeric>(&self, object: &str) -> Result<Vec<T>, Error> {
+        let dataset = self.dataset(object)?;
+        self.checked_len(object, &dataset)?;
+        dataset.read_numeric_as().map_err(|e| self.damaged(object, e))
+    }
+
+    /// A dataset of 64-bit integers. Unsigned ones are taken bit by bit, since differences and
+    /// the marks for unknown wrap around there.
+    pub(super) fn integers(&self, object: &str) -> Result<Vec<i64>, Error> {
+        let dataset = self.dataset(object)?;
+        self.checked_len(object, &dataset)?;
+        match dataset.datatype() {
+            Ok(DatatypeMessage::FixedPoint { size: 8, signed: true, .. }) => dataset.read_raw::<i64>(),
+            Ok(DatatypeMessage::FixedPoint { size: 8, signed: false, .. }) => {
+                dataset.read_raw::<u64>().map(|values| values.into_iter().map(|value| value as i64).collect())
+            }
+            Ok(_) => dataset.read_numeric_as(),
+            Err(e) => Err(e),
+        }
+        .map_err(|e| self.damaged(object, e))
+    }
+
+    /// A dataset of fixed or variable strings. What is no UTF-8 comes back with U+FFFD in it.
+    pub(super) fn texts(&self, object: &str) -> Result<Vec<String>, Error> {
+        let dataset = self.dataset(object)?;
+        let len = self.checked_len(object, &dataset)?;
+        let texts = dataset.read_strings_lossy().map_err(|e| self.damaged(object, e))?;
+        if texts.len() != len {
+            return Err(self.damaged(object, format!("it has {} of {len} strings", texts.len())));
+        }
+        Ok(texts)
+    }
+
+    /// Fills `rows` from the columns of `group`: all of one length, `rows.len()` unless that is 0.
+    pub(super) fn table<T: Clone + Default>(
+        &self,
+        group: &str,
+        columns: &[Column<T>],
+        rows: &mut Vec<T>,
+    ) -> Result<(), Error> {
+        let object = |column: &Column<T>| format!("{group}/{}", column.name);
+        // Lengths first: a row in memory takes more than an entry of a column, but not more
+        // than one of each.
+        for (position, column) in columns.iter().enumerate() {
+            let len = self.len(&object(column))?;
+            if position == 0 && rows.is_empty() {
+                rows.resize(len, T::default());
+            } else if len != rows.len() {
+                let cause = format!("it has {len} entries where its neighbours have {}", rows.len());
+                return Err(self.damaged(&object(column), cause));
+            }
+        }
+        columns.iter().try_for_each(|column| self.column(&object(column), &column.field, rows))
+    }
+
+    fn column<T>(&self, object: &str, field: &Field<T>, rows: &mut [T]) -> Result<(), Error> {
+        match field {
+            Field::U32(_, set) => fill(rows, self.numbers(object)?, set),
+            Field::U64(_, set) => fill(rows, self.numbers(object)?, set),
+            Field::I64(_, set) => fill(rows, self.integers(object)?, set),
+            Field::I8(_, set) => fill(rows, self.numbers(object)?, set),
+            Field::Text(_, set) => {
+                for (position, (row, text)) in rows.iter_mut().zip(self.texts(object)?).enumerate() {
+                    let failed = |cause| self.damaged(object, format!("entry {position} {cause}"));
+                    set(row, text).map_err(failed)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn fill<T, V>(rows: &mut [T], values: Vec<V>, set: &fn(&mut T, V)) {
+    rows.iter_mut().zip(values).for_each(|(row, value)| set(row, value));
+}
+
+fn filter_name(id: u16) -> String {
+    match id {
+        32015 => "zstd (filter 32015), which is not built in".into(),
+        32004 => "lz4 (filter 32004), which is not built in".into(),
+        32001 => "blosc (filter 32001), which is not built in".into(),
+        other => format!("filter {other}, which is not known"),
+    }
+}

@@ -1,0 +1,307 @@
+//! Writing the profile file.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::path::Path;
+
+use rust_hdf5::types::CompoundType;
+use rust_hdf5::{DatatypeMessage, H5File, H5Group, H5Type, Hdf5Error};
+
+use super::Error;
+use super::check::check;
+use super::layout::*;
+use super::publish::Temporary;
+use crate::merged::{MergedProfile, MetadataValue, Row};
+
+/// Entries per chunk of a compressed column: 256 KiB of integers, a quarter of the cache that
+/// the C library gives a dataset by default.
+const CHUNK: usize = 32_768;
+/// Bytes of events from which on their columns are compressed.
+const COMPRESS_FROM_BYTES: usize = 1 << 20;
+/// Columns of at most this many bytes stay as they are, as in files of the reference.
+const PLAIN_BYTES: usize = 64 << 10;
+const DEFLATE_LEVEL: u32 = 1;
+/// Stands for a NUL in names as other readers see them.
+const VISIBLE_NUL: &str = "\u{2400}";
+
+/// Writes `profile` to `path`, by renaming a complete temporary sibling.
+///
+/// Names that no row refers to are left out. Event columns are compressed from 1 MiB on.
+///
+/// # Errors
+/// When the profile contradicts itself or the file cannot be written. A previous file at `path`
+/// then stays as it was, and nothing is left beside it.
+pub fn write(profile: &MergedProfile, path: &Path) -> Result<(), Error> {
+    check(profile).map_err(|mistake| Error::Inconsistent {
+        path: path.to_path_buf(),
+        object: mistake.object,
+        cause: mistake.cause,
+    })?;
+    let temporary = Temporary::beside(path).map_err(|e| Error::io(path, "create", e))?;
+    // The name is ours alone, so a lock protects nothing, and some file systems have none.
+    let file = H5File::options()
+        .no_locking()
+        .create(temporary.path())
+        .map_err(|e| Error::io(path, "create", io_error(e)))?;
+    let writer = Writer { path, compress: event_bytes(profile) >= COMPRESS_FROM_BYTES };
+    writer.write_profile(&file, profile)?;
+    file.close().map_err(writer.failed("the end"))?;
+    temporary.publish(path).map_err(|e| Error::io(path, "rename a finished file to", e))
+}
+
+/// Bytes that the event columns of `profile` take uncompressed.
+fn event_bytes(profile: &MergedProfile) -> usize {
+    let optional = OPTIONAL_EVENTS.iter().filter(|column| (column.get)(&profile.events).is_some()).count();
+    profile.events.duration_ns.len() * (2 + optional) * 8
+}
+
+fn io_error(error: Hdf5Error) -> std::io::Error {
+    match error {
+        Hdf5Error::Io(error) => error,
+        other => std::io::Error::other(other),
+    }
+}
+
+struct Writer<'a> {
+    /// Final place of the file, for messages.
+    path: &'a Path,
+    compress: bool,
+}
+
+impl Writer<'_> {
+    fn write_profile(&self, file: &H5File, profile: &MergedProfile) -> Result<(), Error> {
+        let (names, rows) = used_regions(profile);
+        let layout = if profile.aggregates.is_some() { AGGREGATE } else { COLUMNAR };
+        file.set_attr_numeric(SCHEMA_ATTRIBUTE, &SCHEMA).map_err(self.failed(SCHEMA_ATTRIBUTE))?;
+        file.set_attr_string(LAYOUT_ATTRIBUTE, layout).map_err(self.failed(LAYOUT_ATTRIBUTE))?;
+        // The metadata is shown in the order in which it was collected.
+        file.set_track_order(true).map_err(self.failed(METADATA))?;
+        self.write_metadata(&self.group(file, METADATA)?, &profile.metadata)?;
+        file.set_track_order(false).map_err(self.failed(METADATA))?;
+        self.write_names(file, &names)?;
+        let index = self.group(file, INDEX)?;
+        self.write_table(&index, ROW_IDENTITY, &rows)?;
+        self.write_table(&index, ROW_SOURCE, &rows)?;
+        match &profile.aggregates {
+            Some(totals) => self.write_table(&index, ROW_AGGREGATE, totals)?,
+            None => {
+                self.write_table(&index, ROW_RUN, &rows)?;
+                self.write_table(&index, ROW_OPTIONAL, &rows)?;
+                self.write_texts(&index, EVENT_METADATA, &vec![NO_EVENT_METADATA; rows.len()])?;
+                self.write_statistics(&index, profile)?;
+                self.write_events(&self.group(file, EVENTS)?, profile)?;
+            }
+        }
+        if let Some(threads) = &profile.threads {
+            self.write_table(&self.group(file, THREADS)?, THREAD_TABLE, threads)?;
+        }
+        if let Some(tasks) = &profile.tasks {
+            self.write_table(&self.group(file, TASKS)?, TASK_TABLE, tasks)?;
+        }
+        Ok(())
+    }
+
+    fn group(&self, file: &H5File, name: &str) -> Result<H5Group, Error> {
+        file.create_group(name).map_err(self.failed(name))
+    }
+
+    fn write_metadata(&self, group: &H5Group, metadata: &[(String, MetadataValue)]) -> Result<(), Error> {
+        for (key, value) in metadata {
+            match value {
+                MetadataValue::Text(text) => group.set_attr_string(key, text),
+                MetadataValue::Integer(number) => group.set_attr_numeric(key, number),
+                MetadataValue::Float(number) => group.set_attr_numeric(key, number),
+                MetadataValue::List(texts) => group.set_attr_string_array(key, &borrowed(texts)),
+            }
+            .map_err(self.failed(&format!("{METADATA}/{key}")))?;
+        }
+        Ok(())
+    }
+
+    fn write_names(&self, file: &H5File, names: &[&str]) -> Result<(), Error> {
+        let regions = self.group(file, REGIONS)?;
+        if !names.iter().any(|name| name.contains('\0')) {
+            return self.write_texts(&regions, NAMES, names);
+        }
+        let visible = without_nul(names);
+        let visible: Vec<&str> = visible.iter().map(|name| &**name).collect();
+        self.write_texts(&regions, NAMES, &visible)?;
+        self.write_texts(&self.group(file, OWN)?, EXACT_NAMES, names)
+    }
+
+    fn write_table<T>(&self, group: &H5Group, columns: &[Column<T>], rows: &[T]) -> Result<(), Error> {
+        for Column { name, field } in columns {
+            match field {
+                Field::U32(get, _) => self.write_numbers(group, name, rows.iter().map(get))?,
+                Field::U64(get, _) => self.write_numbers(group, name, rows.iter().map(get))?,
+                Field::I64(get, _) => self.write_numbers(group, name, rows.iter().map(get))?,
+                Field::I8(get, _) => self.write_numbers(group, name, rows.iter().map(get))?,
+                Field::Text(get, _) => {
+                    let texts: Vec<Cow<'_, str>> = rows.iter().map(get).collect();
+                    let texts: Vec<&str> = texts.iter().map(|text| &**text).collect();
+                    self.write_texts(group, name, &texts)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn write_statistics(&self, group: &H5Group, profile: &MergedProfile) -> Result<(), Error> {
+        let mut bytes = Vec::with_capacity(profile.rows.len() * STATISTICS_SIZE);
+        for row in &profile.rows {
+            let statistics = profile.statistics(row);
+            bytes.extend(STATISTICS_MEMBERS.iter().flat_map(|(_, member)| member.bytes(&statistics)));
+        }
+        group
+            .new_dataset::<u8>()
+            .datatype(statistics_type().to_datatype())
+            .shape([profile.rows.len()])
+            .create(STATISTICS)
+            .and_then(|dataset| if bytes.is_empty() { Ok(()) } else { dataset.write_raw_bytes(&bytes) })
+            .map_err(self.failed_in(group, STATISTICS))
+    }
+
+    fn write_events(&self, group: &H5Group, profile: &MergedProfile) -> Result<(), Error> {
+        self.write_numbers(group, START_DELTAS, start_deltas(profile))?;
+        self.write_numbers(group, DURATIONS, profile.events.duration_ns.iter().copied())?;
+        for column in OPTIONAL_EVENTS {
+            if let Some(values) = (column.get)(&profile.events) {
+                self.write_numbers(group, column.name, values.iter().copied())?;
+            }
+        }
+        if profile.events.task_ids.is_some() && profile.events.await_ns.is_none() {
+            // Readers take the two together; zero is the schema's default.
+            self.write_numbers(group, "await_ns", vec![0i64; profile.events.duration_ns.len()].into_iter())?;
+        }
+        Ok(())
+    }
+
+    fn write_texts(&self, group: &H5Group, name: &str, texts: &[&str]) -> Result<(), Error> {
+        let written = if texts.is_empty() {
+            // The call for texts reserves a block of no bytes, which HDF5 2.0 takes for damage.
+            let strings = DatatypeMessage::vlen_string_utf8();
+            group.new_dataset::<u8>().datatype(strings).shape([0]).create(name)
+        } else {
+            group.write_vlen_strings(name, texts)
+        };
+        written.map(drop).map_err(self.failed_in(group, name))
+    }
+
+    /// Writes a numeric column, compressed when it is large.
+    fn write_numbers<T: H5Type + Default>(
+        &self,
+        group: &H5Group,
+        name: &str,
+        values: impl ExactSizeIterator<Item = T>,
+    ) -> Result<(), Error> {
+        let written = if self.compress && values.len() * T::element_size() > PLAIN_BYTES {
+            write_compressed(group, name, values)
+        } else {
+            write_plain(group, name, values)
+        };
+        written.map_err(self.failed_in(group, name))
+    }
+
+    fn failed(&self, object: &str) -> impl Fn(Hdf5Error) -> Error {
+        move |cause| Error::Write {
+            path: self.path.to_path_buf(),
+            object: object.to_string(),
+            cause: cause.to_string(),
+        }
+    }
+
+    fn failed_in(&self, group: &H5Group, dataset: &str) -> impl Fn(Hdf5Error) -> Error {
+        let object = format!("{}/{dataset}", group.name().trim_start_matches('/'));
+        let path = self.path.to_path_buf();
+        move |cause| Error::Write { path: path.clone(), object: object.clone(), cause: cause.to_string() }
+    }
+}
+
+fn write_plain<T: H5Type>(
+    group: &H5Group,
+    name: &str,
+    values: impl ExactSizeIterator<Item = T>,
+) -> Result<(), Hdf5Error> {
+    let values: Vec<T> = values.collect();
+    let dataset = group.new_dataset::<T>().shape([values.len()]).create(name)?;
+    // An empty dataset has no room in the file that could be written to.
+    if values.is_empty() { Ok(()) } else { dataset.write_raw(&values) }
+}
+
+/// Writes one chunk at a time, so that a column is never in memory a second time.
+fn write_compressed<T: H5Type + Default>(
+    group: &H5Group,
+    name: &str,
+    mut values: impl ExactSizeIterator<Item = T>,
+) -> Result<(), Hdf5Error> {
+    let len = values.len();
+    let chunk = CHUNK.min(len);
+    let dataset =
+        group.new_dataset::<T>().shape([len]).chunk(&[chunk]).shuffle_deflate(DEFLATE_LEVEL).create(name)?;
+    let mut entries = Vec::with_capacity(chunk);
+    for start in (0..len).step_by(chunk) {
+        entries.clear();
+        entries.extend(values.by_ref().take(chunk));
+        let count = entries.len();
+        dataset.write_slice(&[start], &[count], &entries)?;
+    }
+    Ok(())
+}
+
+/// The starts as the file has them: per row the first one as it is, then differences.
+fn start_deltas(profile: &MergedProfile) -> std::vec::IntoIter<i64> {
+    let mut deltas = profile.events.start_ns.clone();
+    for row in &profile.rows {
+        for position in row.events.clone().skip(1) {
+            let starts = &profile.events.start_ns;
+            deltas[position] = starts[position].wrapping_sub(starts[position - 1]);
+        }
+    }
+    deltas.into_iter()
+}
+
+/// The names that rows refer to, and the rows with their ids: the reference fails on a name
+/// without a row.
+fn used_regions(profile: &MergedProfile) -> (Vec<&str>, Cow<'_, [Row]>) {
+    let ids = profile.ids_without_unused();
+    let used = profile.names.iter().zip(&ids).filter(|(_, id)| id.is_some());
+    let names: Vec<&str> = used.map(|(name, _)| name.as_str()).collect();
+    if names.len() == profile.names.len() {
+        return (names, Cow::Borrowed(&profile.rows));
+    }
+    let mut rows = profile.rows.clone();
+    rows.iter_mut().for_each(|row| row.region = ids[row.region as usize].unwrap_or_default());
+    (names, Cow::Owned(rows))
+}
+
+/// Names without the NUL characters at which every reader in C would end them, still distinct.
+fn without_nul<'a>(names: &[&'a str]) -> Vec<Cow<'a, str>> {
+    let mut taken: HashSet<Cow<'_, str>> = names.iter().map(|name| Cow::Borrowed(*name)).collect();
+    let replaced = names.iter().map(|&name| {
+        if !name.contains('\0') {
+            return Cow::Borrowed(name);
+        }
+        let mut visible = name.replace('\0', VISIBLE_NUL);
+        while !taken.insert(Cow::Owned(visible.clone())) {
+            visible.push_str(VISIBLE_NUL);
+        }
+        Cow::Owned(visible)
+    });
+    replaced.collect()
+}
+
+fn statistics_type() -> CompoundType {
+    let members = STATISTICS_MEMBERS.iter().enumerate().map(|(position, (name, member))| {
+        let datatype = match member {
+            Member::Signed(_) => i64::hdf5_type(),
+            Member::Unsigned(_) => u64::hdf5_type(),
+            Member::Float(_) => f64::hdf5_type(),
+        };
+        (name.to_string(), datatype, 8 * position as u32)
+    });
+    CompoundType { members: members.collect(), total_size: STATISTICS_SIZE as u32 }
+}
+
+fn borrowed(texts: &[String]) -> Vec<&str> {
+    texts.iter().map(String::as_str).collect()
+}
