@@ -5,9 +5,9 @@
 //! chunks themselves.
 
 use std::io;
-use std::sync::OnceLock;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicU8, AtomicUsize};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use crate::format::{CHUNK_BYTES, CHUNK_PAYLOAD, CHUNK_WORDS, Chunk, EVENTS_HEAD, MAX_SEGMENTS, PAGE, kind};
 use crate::os;
@@ -38,13 +38,20 @@ pub(crate) struct Pool {
     /// Entries of `segments` that were promised to somebody; some may not be there yet.
     promised: AtomicUsize,
     chunks: AtomicUsize,
+    /// Held while the pool grows, so that many threads that start at once do not each add a segment.
+    growing: Mutex<()>,
 }
 
 impl Pool {
     /// A pool with its first segment.
     pub(crate) fn new(writer: &Writer) -> io::Result<Pool> {
         let segments = (0..MAX_SEGMENTS).map(|_| OnceLock::new()).collect();
-        let pool = Pool { segments, promised: AtomicUsize::new(0), chunks: AtomicUsize::new(0) };
+        let pool = Pool {
+            segments,
+            promised: AtomicUsize::new(0),
+            chunks: AtomicUsize::new(0),
+            growing: Mutex::new(()),
+        };
         pool.grow(writer, CHUNKS_PER_THREAD)?;
         Ok(pool)
     }
@@ -66,11 +73,22 @@ impl Pool {
         &self.segment(id).states[id.index as usize]
     }
 
-    /// Adds `chunks` chunks. Any number of threads may do so at once.
+    /// Grows the pool by a quarter, at least by the share of one thread and at most by `most`
+    /// chunks, and takes one of the new chunks. Where another thread grows it just now, that must do.
+    pub(crate) fn take_grown(&self, writer: &Writer, most: usize) -> Option<ChunkId> {
+        let _one_at_a_time = self.growing.lock().unwrap_or_else(PoisonError::into_inner);
+        self.take_free().or_else(|| {
+            let chunks = (self.len() / 4).max(CHUNKS_PER_THREAD).min(most);
+            self.grow(writer, chunks).ok()?;
+            self.take_free()
+        })
+    }
+
+    /// Adds `chunks` chunks.
     ///
     /// # Errors
     /// When there is no room for them, on disk or in the header's list.
-    pub(crate) fn grow(&self, writer: &Writer, chunks: usize) -> io::Result<()> {
+    fn grow(&self, writer: &Writer, chunks: usize) -> io::Result<()> {
         let slot = self.promised.fetch_add(1, Relaxed);
         if slot >= MAX_SEGMENTS {
             self.promised.store(MAX_SEGMENTS, Relaxed);

@@ -118,13 +118,13 @@ impl Recorder {
 
     /// An empty chunk for a lane whose chunk `full`, if it had one, has no more room.
     ///
-    /// The thread never waits for another one: where no chunk is free it writes one out itself.
+    /// The thread does not wait for the drainer: where no chunk is free it writes one out itself.
     /// `None` when it had none and there is no room for a new one.
     pub(crate) fn next_chunk(&self, full: Option<ChunkId>) -> Option<ChunkId> {
         let share = CHUNKS_PER_THREAD * self.live_lanes.load(Relaxed);
         let next = self.pool.take_free().or_else(|| {
             let room = share.saturating_sub(self.pool.len());
-            (room >= CHUNKS_PER_THREAD).then(|| self.grow(room))?
+            (room >= CHUNKS_PER_THREAD).then(|| self.pool.take_grown(&self.writer, room))?
         });
         match (next.or_else(|| self.empty_a_full_one()), full) {
             (Some(next), Some(full)) => {
@@ -137,15 +137,8 @@ impl Recorder {
                 self.empty(full);
                 Some(full)
             }
-            (None, None) => self.grow(usize::MAX),
+            (None, None) => self.pool.take_grown(&self.writer, usize::MAX),
         }
-    }
-
-    /// Grows the pool by a quarter, at most by `most`, and takes one of the new chunks.
-    fn grow(&self, most: usize) -> Option<ChunkId> {
-        let chunks = (self.pool.len() / 4).max(CHUNKS_PER_THREAD).min(most);
-        self.pool.grow(&self.writer, chunks).ok()?;
-        self.pool.take_free()
     }
 
     fn empty_a_full_one(&self) -> Option<ChunkId> {

@@ -452,6 +452,7 @@ impl Pieces {
         segments: &[(u64, u64)],
         info: &mut Info,
     ) -> io::Result<()> {
+        let mut window = Window { file, start: 0, bytes: Vec::new() };
         let mut at = PAGE;
         let mut pools = segments.iter().peekable();
         let mut was_block = true;
@@ -463,11 +464,11 @@ impl Pieces {
                 pools.next();
                 continue;
             }
-            let mut bytes = [0; BLOCK_HEAD];
-            file.read_exact_at(&mut bytes, at)?;
+            let bytes: [u8; BLOCK_HEAD] =
+                window.slice(at, BLOCK_HEAD, len)?.try_into().expect("as many as asked");
             match BlockHead::from_bytes(&bytes) {
                 Some(head) if at + BLOCK_HEAD as u64 + u64::from(head.len) <= len => {
-                    info.damaged += u64::from(self.read_block(file, at, &head, info).is_none());
+                    info.damaged += u64::from(self.read_block(&mut window, at, &head, len, info)?.is_none());
                     at += head.span();
                     was_block = true;
                 }
@@ -483,14 +484,27 @@ impl Pieces {
         Ok(())
     }
 
-    fn read_block(&mut self, file: &File, at: u64, head: &BlockHead, info: &mut Info) -> Option<()> {
+    /// `None` when the block is damaged.
+    fn read_block(
+        &mut self,
+        window: &mut Window<'_>,
+        at: u64,
+        head: &BlockHead,
+        len: u64,
+        info: &mut Info,
+    ) -> io::Result<Option<()>> {
         if head.kind == kind::EVENTS {
             // Its payload is checked when it is replayed.
             self.add_chunk(head.subject, head.sequence, RawChunk::Block(at, *head));
-            return Some(());
+            return Ok(Some(()));
         }
-        let mut bytes = Vec::new();
-        let mut fields = FieldReader(read_payload(file, at, head, &mut bytes)?);
+        let payload = window.slice(at + BLOCK_HEAD as u64, head.len as usize, len)?;
+        let sound = crc32fast::hash(payload) == head.payload_crc;
+        Ok(sound.then(|| self.take_block(head, payload, info)).flatten())
+    }
+
+    fn take_block(&mut self, head: &BlockHead, payload: &[u8], info: &mut Info) -> Option<()> {
+        let mut fields = FieldReader(payload);
         match head.kind {
             kind::INFO => {
                 info.runtime_version = fields.text()?;
@@ -508,5 +522,29 @@ impl Pieces {
             _ => {}
         }
         Some(())
+    }
+}
+
+/// A part of a file in memory, so that many small blocks are read at once.
+struct Window<'a> {
+    file: &'a File,
+    start: u64,
+    bytes: Vec<u8>,
+}
+
+impl Window<'_> {
+    const SIZE: u64 = 1 << 20;
+
+    /// `len` bytes at `at`, which lie before `file_len`.
+    fn slice(&mut self, at: u64, len: usize, file_len: u64) -> io::Result<&[u8]> {
+        let inside = at >= self.start && at + len as u64 <= self.start + self.bytes.len() as u64;
+        if !inside {
+            let size = Self::SIZE.max(len as u64).min(file_len - at);
+            self.bytes.resize(usize::try_from(size).map_err(io::Error::other)?, 0);
+            self.start = at;
+            self.file.read_exact_at(&mut self.bytes, at)?;
+        }
+        let from = (at - self.start) as usize;
+        Ok(&self.bytes[from..from + len])
     }
 }
