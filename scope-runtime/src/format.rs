@@ -142,6 +142,8 @@ pub(crate) mod kind {
     pub(crate) const EVENTS: u32 = 4;
     /// End of a session by call: ticks after which what was open is cut.
     pub(crate) const SESSION_END: u32 = 5;
+    /// Begin of a session that is not the first: its ticks.
+    pub(crate) const SESSION_BEGIN: u32 = 6;
 }
 
 const BLOCK_MAGIC: [u8; 4] = *b"SCBK";

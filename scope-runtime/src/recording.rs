@@ -17,7 +17,7 @@ use crate::format::{
 };
 use crate::profile::{Lane, LaneId, Profile, RegionId};
 use crate::regions::Regions;
-use crate::replay::{ChunkWords, Cut, LaneEnd, Replay, Visitor};
+use crate::replay::{ChunkWords, Cut, LaneEnd, Replay, SessionEdge, Visitor};
 use crate::totals::{PathId, PathTree};
 
 /// A recording that was opened for reading.
@@ -29,7 +29,7 @@ pub struct Recording {
     regions: Regions,
     lanes: Vec<RawLane>,
     scale: TickScale,
-    session_ends: Vec<u64>,
+    session_edges: Vec<SessionEdge>,
     /// Where calls that are still open are cut.
     cut_ticks: u64,
     profile: Profile,
@@ -176,7 +176,7 @@ impl Recording {
             regions: Regions::default(),
             lanes: Vec::new(),
             scale: TickScale::between(head.first, head.last),
-            session_ends: Vec::new(),
+            session_edges: Vec::new(),
             cut_ticks: head.last.ticks,
             profile: Profile::default(),
         };
@@ -188,8 +188,8 @@ impl Recording {
         pieces.read_blocks(&recording.file, len, &head.segments, &mut recording.info)?;
         recording.regions = Regions::resolve(pieces.regions);
         recording.lanes = pieces.lanes.into_values().collect();
-        recording.session_ends = pieces.session_ends;
-        recording.session_ends.sort_unstable();
+        recording.session_edges = pieces.session_edges;
+        recording.session_edges.sort_unstable();
         recording.total(head.lost_calls, head.first);
         Ok(recording)
     }
@@ -222,7 +222,7 @@ impl Recording {
     }
 
     fn replay<V: Visitor>(&self, lane: &RawLane, visitor: V) -> (V, LaneEnd, u64) {
-        let mut replay = Replay::new(visitor, self.scale, &self.session_ends);
+        let mut replay = Replay::new(visitor, self.scale, &self.session_edges);
         let mut damaged = 0;
         let (mut bytes, mut words) = (Vec::new(), Vec::new());
         for (&sequence, chunk) in &lane.chunks {
@@ -407,7 +407,7 @@ impl Head {
 struct Pieces {
     regions: BTreeMap<u32, crate::regions::Defined>,
     lanes: BTreeMap<u32, RawLane>,
-    session_ends: Vec<u64>,
+    session_edges: Vec<SessionEdge>,
 }
 
 impl Pieces {
@@ -518,7 +518,10 @@ impl Pieces {
                 (lane.start_ticks, lane.os_thread, lane.name) =
                     (fields.u64()?, fields.u64()?, fields.text()?);
             }
-            kind::SESSION_END => self.session_ends.push(fields.u64()?),
+            kind::SESSION_END | kind::SESSION_BEGIN => {
+                let begins = head.kind == kind::SESSION_BEGIN;
+                self.session_edges.push(SessionEdge { ticks: fields.u64()?, begins });
+            }
             _ => {}
         }
         Some(())
