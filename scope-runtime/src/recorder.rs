@@ -25,7 +25,8 @@ pub(crate) struct Recorder {
     lanes: AtomicU32,
     live_lanes: AtomicUsize,
     /// Held while full chunks are written out, so that finalize knows when none is half done.
-    draining: Mutex<()>,
+    /// Room for the packed words of a chunk.
+    draining: Mutex<Vec<u32>>,
     drainer: OnceLock<Thread>,
     /// Set by the first failure to write, which is reported; the others are only counted.
     failed: AtomicBool,
@@ -48,7 +49,7 @@ impl Recorder {
             thread_end: ThreadEnd::new(lane::on_thread_end)?,
             lanes: AtomicU32::new(0),
             live_lanes: AtomicUsize::new(0),
-            draining: Mutex::new(()),
+            draining: Mutex::new(Vec::new()),
             drainer: OnceLock::new(),
             failed: AtomicBool::new(false),
         };
@@ -134,7 +135,7 @@ impl Recorder {
             }
             (Some(next), None) => Some(next),
             (None, Some(full)) => {
-                self.empty(full);
+                self.empty(full, &mut Vec::new());
                 Some(full)
             }
             (None, None) => self.pool.take_grown(&self.writer, usize::MAX),
@@ -143,7 +144,7 @@ impl Recorder {
 
     fn empty_a_full_one(&self) -> Option<ChunkId> {
         let id = self.pool.take_full()?;
-        self.empty(id);
+        self.empty(id, &mut Vec::new());
         self.pool.keep(id);
         Some(id)
     }
@@ -156,9 +157,9 @@ impl Recorder {
     }
 
     /// Writes the events of a chunk to the file and clears it. The caller owns or claimed it.
-    fn empty(&self, id: ChunkId) {
+    fn empty(&self, id: ChunkId, items: &mut Vec<u32>) {
         let chunk = self.pool.chunk(id);
-        if let Err(error) = chunk.write_out(&self.writer) {
+        if let Err(error) = chunk.write_out(&self.writer, items) {
             self.writer.add_lost(chunk.count_calls());
             self.report(&error);
         }
@@ -167,9 +168,9 @@ impl Recorder {
 
     /// Writes out all chunks that are full.
     pub(crate) fn drain(&self) {
-        let _one_at_a_time = self.draining.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut items = self.draining.lock().unwrap_or_else(PoisonError::into_inner);
         while let Some(id) = self.pool.take_full() {
-            self.empty(id);
+            self.empty(id, &mut items);
             self.pool.give_back(id);
         }
     }

@@ -15,6 +15,7 @@ use crate::format::{
     self, BLOCK_ALIGN, BLOCK_HEAD, BlockHead, CHUNK_BYTES, CHUNK_PAYLOAD, EVENTS_HEAD, FieldReader, Header,
     MAX_SEGMENTS, PAGE, kind,
 };
+use crate::pack;
 use crate::profile::{Lane, LaneId, Profile, RegionId};
 use crate::regions::Regions;
 use crate::replay::{ChunkWords, Cut, LaneEnd, Replay, SessionEdge, Visitor};
@@ -131,7 +132,8 @@ struct RawLane {
     chunks: BTreeMap<u64, RawChunk>,
 }
 
-/// Where the newest copy of a chunk is.
+/// Where a chunk's words are. A block has all words of its chunk: it was written when the chunk
+/// was given back.
 #[derive(Debug)]
 enum RawChunk {
     /// In a block: offset and head.
@@ -141,11 +143,23 @@ enum RawChunk {
 }
 
 impl RawChunk {
-    fn payload_len(&self) -> usize {
+    /// Appends the chunk's words and gives its depth and base; `None` when it is damaged.
+    fn unpack(&self, file: &File, bytes: &mut Vec<u8>, words: &mut Vec<u64>) -> Option<(u64, u64)> {
+        let payload = match self {
+            RawChunk::Pool(payload) => payload.as_slice(),
+            RawChunk::Block(at, head) => read_payload(file, *at, head, bytes)?,
+        };
+        let (head, tail) = payload.split_at_checked(EVENTS_HEAD)?;
+        let mut head = FieldReader(head);
         match self {
-            RawChunk::Block(_, head) => head.len as usize,
-            RawChunk::Pool(payload) => payload.len(),
+            RawChunk::Pool(_) => {
+                words.extend(tail.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)))
+            }
+            RawChunk::Block(..) => {
+                pack::unpack(tail.as_chunks().0.iter().map(|item| u32::from_le_bytes(*item)), words);
+            }
         }
+        Some((head.u64()?, head.u64()?))
     }
 }
 
@@ -226,22 +240,11 @@ impl Recording {
         let mut damaged = 0;
         let (mut bytes, mut words) = (Vec::new(), Vec::new());
         for (&sequence, chunk) in &lane.chunks {
-            let payload = match chunk {
-                RawChunk::Pool(payload) => payload.as_slice(),
-                RawChunk::Block(at, head) => match read_payload(&self.file, *at, head, &mut bytes) {
-                    Some(payload) => payload,
-                    None => {
-                        damaged += 1;
-                        continue;
-                    }
-                },
-            };
-            let Some((head, tail)) = payload.split_at_checked(EVENTS_HEAD) else { continue };
-            let mut head = FieldReader(head);
-            let (depth, base) = (head.u64().unwrap_or(0), head.u64().unwrap_or(0));
             words.clear();
-            words.extend(tail.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word)));
-            replay.chunk(&ChunkWords { sequence, depth, base, words: &words });
+            match chunk.unpack(&self.file, &mut bytes, &mut words) {
+                Some((depth, base)) => replay.chunk(&ChunkWords { sequence, depth, base, words: &words }),
+                None => damaged += 1,
+            }
         }
         let (visitor, end) = replay.finish(self.cut_ticks);
         (visitor, end, damaged)
@@ -430,19 +433,10 @@ impl Pieces {
             let filled = words.iter().position(|word| *word == [0; 8]).unwrap_or(words.len());
             if filled > 0 {
                 let payload = payload[..EVENTS_HEAD + filled * 8].to_vec();
-                self.add_chunk(owner - 1, sequence, RawChunk::Pool(payload));
+                self.lanes.entry(owner - 1).or_default().chunks.insert(sequence, RawChunk::Pool(payload));
             }
         }
         Ok(())
-    }
-
-    /// The copy with more events is the newer one.
-    fn add_chunk(&mut self, lane: u32, sequence: u64, chunk: RawChunk) {
-        let chunks = &mut self.lanes.entry(lane).or_default().chunks;
-        let known = chunks.get(&sequence).map_or(0, RawChunk::payload_len);
-        if chunk.payload_len() > known {
-            chunks.insert(sequence, chunk);
-        }
     }
 
     fn read_blocks(
@@ -495,7 +489,8 @@ impl Pieces {
     ) -> io::Result<Option<()>> {
         if head.kind == kind::EVENTS {
             // Its payload is checked when it is replayed.
-            self.add_chunk(head.subject, head.sequence, RawChunk::Block(at, *head));
+            let chunks = &mut self.lanes.entry(head.subject).or_default().chunks;
+            chunks.insert(head.sequence, RawChunk::Block(at, *head));
             return Ok(Some(()));
         }
         let payload = window.slice(at + BLOCK_HEAD as u64, head.len as usize, len)?;
