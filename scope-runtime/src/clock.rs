@@ -144,6 +144,12 @@ impl TickScale {
         TickScale { origin: first, rate: rate.unwrap_or(1 << RATE_BITS) }
     }
 
+    /// The length of `ticks` in ns, rounded down: parts never add up to more than the whole.
+    pub(crate) fn span_ns(&self, ticks: u64) -> i64 {
+        let ns = (u128::from(ticks) * u128::from(self.rate)) >> RATE_BITS;
+        i64::try_from(ns).unwrap_or(i64::MAX)
+    }
+
     /// `ticks` in ns on the monotonic clock, to the nearest.
     #[inline]
     pub(crate) fn ns(&self, ticks: u64) -> i64 {

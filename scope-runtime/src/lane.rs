@@ -17,6 +17,7 @@ use crate::pool::ChunkId;
 use crate::recorder::Recorder;
 use crate::region::{self, Site};
 use crate::session;
+use crate::sink::Sink;
 
 /// Whether regions are recorded; read first on every entry.
 pub(crate) static STATE: AtomicU8 = AtomicU8::new(STARTING);
@@ -49,7 +50,9 @@ struct ColdLane {
     /// Whether this thread is in a cold path: what those call must not record.
     busy: Cell<bool>,
     recorder: Cell<Option<&'static Recorder>>,
-    number: Cell<u32>,
+    sink: Cell<Option<&'static Sink>>,
+    /// Whether the thread has ended; late destructors may still have regions.
+    ended: Cell<bool>,
     chunk: Cell<Option<ChunkId>>,
     next_sequence: Cell<u64>,
     /// Which guards of earlier epochs still count; emptied by hand when the thread ends.
@@ -67,7 +70,8 @@ thread_local! {
             cold: ColdLane {
                 busy: Cell::new(false),
                 recorder: Cell::new(None),
-                number: Cell::new(0),
+                sink: Cell::new(None),
+                ended: Cell::new(false),
                 chunk: Cell::new(None),
                 next_sequence: Cell::new(0),
                 epochs: ManuallyDrop::new(RefCell::new(Vec::new())),
@@ -305,7 +309,7 @@ impl Lane {
         let known = cold.recorder.get().is_some_and(|before| std::ptr::eq(before, recorder));
         if !known {
             cold.recorder.set(Some(recorder));
-            cold.number.set(recorder.open_lane(&thread_name()));
+            cold.sink.set(Some(recorder.open_lane(&thread_name())));
             recorder.on_thread_end();
         }
     }
@@ -313,7 +317,8 @@ impl Lane {
     /// Goes on in an empty chunk.
     fn begin_chunk(&self, recorder: &'static Recorder) -> bool {
         let cold = &self.cold;
-        let Some(id) = recorder.next_chunk(cold.chunk.take()) else {
+        let sink = cold.sink.get().expect("an open lane has a sink");
+        let Some(id) = recorder.next_chunk(sink, cold.chunk.take()) else {
             self.cursor.set(std::ptr::null());
             self.end.set(std::ptr::null());
             return false;
@@ -323,7 +328,7 @@ impl Lane {
         let chunk = recorder.chunk(id);
         let (now, sequence) = (clock::ticks(), cold.next_sequence.get());
         cold.next_sequence.set(sequence + 1);
-        chunk.begin(cold.number.get(), sequence, u64::from(depth_of(self.token.get())), now);
+        chunk.begin(sink.lane, sequence, u64::from(depth_of(self.token.get())), now);
         self.cursor.set(&raw const chunk.words[0]);
         self.end.set(&raw const chunk.words[CHUNK_WORDS - 1]);
         self.base.set(now);
@@ -369,6 +374,9 @@ impl Lane {
         if let Some(id) = cold.chunk.take() {
             recorder.release_chunk(id);
         }
+        if !cold.ended.replace(true) {
+            recorder.close_lane();
+        }
         self.cursor.set(std::ptr::null());
         self.end.set(std::ptr::null());
         cold.epochs.take();
@@ -381,6 +389,7 @@ impl Lane {
         self.cursor.set(std::ptr::null());
         self.end.set(std::ptr::null());
         self.cold.recorder.set(None);
+        self.cold.sink.set(None);
         self.cold.chunk.set(None);
         self.cold.next_sequence.set(0);
         self.cold.busy.set(false);

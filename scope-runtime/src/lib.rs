@@ -24,6 +24,7 @@
 mod clock;
 mod environment;
 mod finalize;
+mod fold;
 mod format;
 mod lane;
 mod os;
@@ -36,6 +37,7 @@ mod region;
 mod regions;
 mod replay;
 mod session;
+mod sink;
 pub mod totals;
 mod writer;
 

@@ -9,8 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicPtr, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::clock::{self, ClockPair};
-use crate::format::{Fields, kind};
+use crate::clock::ClockPair;
 use crate::lane::{self, OFF, ON, STARTING, STATE};
 use crate::profile::Profile;
 use crate::recorder::Recorder;
@@ -153,7 +152,7 @@ impl Control {
         if let Some(recorder) = current() {
             recorder.writer().set_sealed(false);
             if ended_before {
-                append_edge(recorder, kind::SESSION_BEGIN);
+                recorder.add_edge(true);
             }
             STATE.store(ON, Release);
             recorder.wake_drainer();
@@ -161,10 +160,10 @@ impl Control {
     }
 
     fn start_recorder(&mut self, folder: &Path) -> Result<(), String> {
-        let place = environment::place()?;
+        let settings = environment::settings()?;
         // The folder is kept absolute: a forked child may begin its recording after a chdir.
         let folder = std::path::absolute(folder).map_err(|error| error.to_string())?;
-        let recorder = lane::unrecorded(|| Recorder::start(&folder, place))
+        let recorder = lane::unrecorded(|| Recorder::start(&folder, settings))
             .map_err(|error| format!("failed to make a recording in `{}`: {error}", folder.display()))?;
         RECORDER.store(std::ptr::from_ref(recorder).cast_mut(), Release);
         region::lock_registry().attach(recorder);
@@ -184,18 +183,15 @@ impl Control {
         };
         if self.profile.is_none() {
             STATE.store(OFF, Relaxed);
-            append_edge(recorder, kind::SESSION_END);
+            recorder.add_edge(false);
             self.profile = Some(seal(recorder));
         }
     }
 }
 
-fn append_edge(recorder: &Recorder, kind: u32) {
-    recorder.append(kind, 0, 0, &[&Fields::default().u64(clock::ticks()).0]);
-}
-
 fn seal(recorder: &'static Recorder) -> Profile {
     recorder.drain();
+    recorder.write_totals();
     recorder.writer().beat(ClockPair::now());
     lane::unrecorded(|| crate::finalize::seal(recorder))
 }
