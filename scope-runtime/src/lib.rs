@@ -21,16 +21,20 @@
 //! assert_eq!(grid, [1.0]);
 //! ```
 
+pub mod call_stack;
 mod clock;
 mod environment;
 mod finalize;
 mod fold;
 mod format;
+mod id_map;
 mod lane;
+pub mod marshal;
 mod os;
 mod pack;
 mod pool;
 pub mod profile;
+pub mod pstats;
 mod recorder;
 pub mod recording;
 mod region;
