@@ -12,6 +12,8 @@ mod publish;
 mod read;
 mod schema1;
 mod source;
+#[cfg(test)]
+mod tests;
 mod values;
 mod write;
 

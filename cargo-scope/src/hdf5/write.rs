@@ -44,8 +44,11 @@ pub fn write(profile: &MergedProfile, path: &Path) -> Result<(), Error> {
         .create(temporary.path())
         .map_err(|e| Error::io(path, "create", io_error(e)))?;
     let writer = Writer { path, compress: event_bytes(profile) >= COMPRESS_FROM_BYTES };
-    writer.write_profile(&file, profile)?;
-    file.close().map_err(writer.failed("the end"))?;
+    let written = writer.write_profile(&file, profile);
+    // Closed in either case: left to its own, the file would report a second failure.
+    let closed = if written.is_ok() { file.close() } else { file.close_no_sync() };
+    written?;
+    closed.map_err(writer.failed("the end"))?;
     temporary.publish(path).map_err(|e| Error::io(path, "rename a finished file to", e))
 }
 
@@ -202,19 +205,20 @@ impl Writer<'_> {
         written.map_err(self.failed_in(group, name))
     }
 
-    fn failed(&self, object: &str) -> impl Fn(Hdf5Error) -> Error {
-        move |cause| Error::Write {
-            path: self.path.to_path_buf(),
-            object: object.to_string(),
-            cause: cause.to_string(),
-        }
+    fn failed(&self, object: &str) -> impl Fn(Hdf5Error) -> Error + use<> {
+        let (path, object) = (self.path.to_path_buf(), object.to_string());
+        move |error| Error::Write { path: path.clone(), object: object.clone(), cause: cause(&error) }
     }
 
-    fn failed_in(&self, group: &H5Group, dataset: &str) -> impl Fn(Hdf5Error) -> Error {
-        let object = format!("{}/{dataset}", group.name().trim_start_matches('/'));
-        let path = self.path.to_path_buf();
-        move |cause| Error::Write { path: path.clone(), object: object.clone(), cause: cause.to_string() }
+    fn failed_in(&self, group: &H5Group, dataset: &str) -> impl Fn(Hdf5Error) -> Error + use<> {
+        self.failed(&format!("{}/{dataset}", group.name().trim_start_matches('/')))
     }
+}
+
+/// What the writer says, without the layers that it went through.
+fn cause(error: &Hdf5Error) -> String {
+    let text = error.to_string();
+    text.trim_start_matches("hdf5-io error: ").trim_start_matches("I/O error: ").to_string()
 }
 
 fn write_plain<T: H5Type>(
