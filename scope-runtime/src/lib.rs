@@ -1,5 +1,94 @@
 //! Exact region profiler for Rust programs: recording, call stacks and totals inside the program.
+//!
+//! Mark functions with [`scope`] and parts of them with [`region!`]; run the program with
+//! `cargo scope run`. Recording is on when the environment variable `SCOPE_OUTPUT` names a folder
+//! (`cargo scope run` sets it) or between [`init`] and the end of what it gives; else a region
+//! costs one load of one byte.
+//!
+//! ```
+//! use scope_runtime::scope;
+//!
+//! #[scope]
+//! fn step(grid: &mut [f64]) {
+//!     for _ in 0..2 {
+//!         scope_runtime::region!("sweep");
+//!         grid.iter_mut().for_each(|cell| *cell *= 0.5);
+//!     }
+//! }
+//!
+//! let mut grid = [4.0];
+//! step(&mut grid);
+//! assert_eq!(grid, [1.0]);
+//! ```
 
+mod clock;
+mod environment;
+mod finalize;
+mod format;
+mod lane;
+mod os;
+mod pool;
 pub mod profile;
+mod recorder;
 pub mod recording;
+mod region;
+mod regions;
+mod replay;
+mod session;
 pub mod totals;
+mod writer;
+
+pub use format::FORMAT_VERSION;
+pub use lane::{Guard, enter};
+pub use scope_macros::scope;
+pub use session::{Session, finalize, init, pause, resume};
+
+#[doc(hidden)]
+pub use region::Site;
+
+/// Measures from here to the end of the enclosing block, or a block with a value.
+///
+/// The name is any expression that is a string; with a literal, entering is as fast as for a
+/// function with [`scope`].
+///
+/// ```
+/// let n = 3;
+/// {
+///     scope_runtime::region!("assemble");
+///     // ... measured until the end of this block ...
+/// }
+/// let total = scope_runtime::region!("sum up", { (1..=n).sum::<u32>() });
+/// assert_eq!(total, 6);
+/// let species = String::from("argon");
+/// scope_runtime::region!(&species);
+/// ```
+#[macro_export]
+macro_rules! region {
+    ($name:expr, $body:block $(,)?) => {{
+        let _guard = $crate::__enter!($name);
+        $body
+    }};
+    ($name:expr $(,)?) => {
+        let _guard = $crate::__enter!($name);
+    };
+}
+
+/// The guard of a region; a literal gets a static site.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __enter {
+    ($name:literal) => {{
+        static SITE: $crate::Site =
+            $crate::Site::named($name, ::core::module_path!(), ::core::file!(), ::core::line!());
+        SITE.enter()
+    }};
+    ($name:expr) => {
+        $crate::enter(::core::convert::AsRef::<str>::as_ref(&$name))
+    };
+}
+
+/// Tells the user on stderr, in one line. A closed stderr is no reason to fail.
+fn report(message: std::fmt::Arguments<'_>) {
+    use std::io::Write;
+    let _ = writeln!(std::io::stderr(), "scope: {message}");
+}

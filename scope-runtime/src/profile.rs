@@ -42,7 +42,7 @@ pub struct Lane {
 }
 
 /// What one rank recorded.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Profile {
     /// MPI rank, 0 outside MPI.
     pub rank: u32,

@@ -63,6 +63,16 @@ impl PathTree {
         })
     }
 
+    /// The same tree with each region replaced; `to` must give different regions different ids.
+    pub(crate) fn map_regions(mut self, mut to: impl FnMut(RegionId) -> RegionId) -> PathTree {
+        self.by_step.clear();
+        for (index, node) in self.nodes.iter_mut().enumerate() {
+            node.region = to(node.region);
+            self.by_step.insert((node.parent, node.region), PathId(index as u32));
+        }
+        self
+    }
+
     /// Adds one call of `duration_ns`, of which `self_ns` outside its children.
     pub fn add_call(&mut self, path: PathId, duration_ns: i64, self_ns: i64, open: bool) {
         let node = &mut self.nodes[path.0 as usize];

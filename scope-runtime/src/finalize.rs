@@ -1,0 +1,31 @@
+//! The end of a recording inside the program: the only file that sees both halves.
+//!
+//! The events are read back from the recording itself, as a reader elsewhere would, so that what
+//! the program reports and what `cargo scope` makes of the file are the same.
+
+use crate::profile::Profile;
+use crate::recorder::Recorder;
+use crate::recording::Recording;
+
+/// Totals what was recorded so far and marks the recording as sealed.
+///
+/// Where the file cannot be read back, which is reported, the profile is empty and the recording
+/// stays unsealed: nothing in it is lost.
+pub(crate) fn seal(recorder: &Recorder) -> Profile {
+    let writer = recorder.writer();
+    let recording = writer
+        .file()
+        .try_clone()
+        .map_err(|error| format!("failed to read `{}` back: {error}", writer.path().display()))
+        .and_then(|file| Recording::from_file(file, writer.path()).map_err(|error| error.to_string()));
+    match recording {
+        Ok(recording) => {
+            writer.set_sealed(true);
+            recording.into_profile()
+        }
+        Err(problem) => {
+            crate::report(format_args!("{problem}"));
+            Profile::default()
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! The bytes of a recording (`rank<N>.scope`), for the side that writes and the side that reads.
+//!
+//! ```text
+//! header   4096 bytes, mapped while the program runs
+//! ...      pieces in the order in which they were allocated, each 32-byte aligned:
+//!          pool segments (page-aligned, listed in the header; mapped while the program runs)
+//!          blocks        (a 32-byte head and a payload, both with a checksum)
+//! ```
+//!
+//! A pool segment is a run of chunks; a chunk holds the newest events of one lane. When a chunk
+//! is full its events are appended as a block and it is used again, so an event is in a chunk, in
+//! a block, or for a moment in both: `(lane, sequence)` tells that they are the same, and the
+//! longer one counts. All numbers are little-endian.
+
+use std::sync::atomic::{AtomicU32, AtomicU64};
+
+/// First bytes of every recording.
+pub(crate) const MAGIC: [u8; 8] = *b"SCOPEREC";
+/// Version of the layout described here; a reader refuses any other.
+pub const FORMAT_VERSION: u32 = 1;
+/// Size of the header, and the alignment of pool segments.
+pub(crate) const PAGE: u64 = 4096;
+/// Alignment of blocks.
+pub(crate) const BLOCK_ALIGN: u64 = 32;
+
+/// Value of [`Header::state`] while a process may still write.
+pub(crate) const STATE_OPEN: u32 = 0;
+/// Value of [`Header::state`] once the program has ended the recording.
+pub(crate) const STATE_SEALED: u32 = 1;
+
+/// How many segments the pool can have; each is at least as long as all before it together,
+/// up to the share of the live threads.
+pub(crate) const MAX_SEGMENTS: usize = 160;
+
+/// The head of the file as it is mapped. Written by atomics: other threads read it while it
+/// changes, and a killed process leaves it as it is.
+#[repr(C)]
+pub(crate) struct Header {
+    pub(crate) magic: [u8; 8],
+    pub(crate) version: u32,
+    pub(crate) clock: u32,
+    pub(crate) pid: u32,
+    pub(crate) rank: u32,
+    pub(crate) ranks: u32,
+    /// CRC-32 of everything above.
+    pub(crate) fixed_crc: u32,
+    /// [`STATE_OPEN`] or [`STATE_SEALED`].
+    pub(crate) state: AtomicU32,
+    /// Number of entries of `segments` in use.
+    pub(crate) segment_count: AtomicU32,
+    /// Offset at which the next piece is allocated.
+    pub(crate) end: AtomicU64,
+    /// Calls that could not be kept.
+    pub(crate) lost_calls: AtomicU64,
+    /// Which of `beats` was written last: its index + 1; 0 before the first.
+    pub(crate) last_beat: AtomicU32,
+    pub(crate) reserved: u32,
+    /// Wall clock at the start, ns since the Unix epoch.
+    pub(crate) wall_start_ns: AtomicU64,
+    /// Ticks and monotonic ns at the start.
+    pub(crate) first_pair: [AtomicU64; 2],
+    /// Ticks and monotonic ns at the newest signs of life, in turn.
+    pub(crate) beats: [[AtomicU64; 2]; 2],
+    /// Offset and number of chunks of each pool segment.
+    pub(crate) segments: [[AtomicU64; 2]; MAX_SEGMENTS],
+}
+
+const _: () = assert!(size_of::<Header>() <= PAGE as usize);
+/// Length of the part that [`Header::fixed_crc`] covers.
+pub(crate) const FIXED_LEN: usize = std::mem::offset_of!(Header, fixed_crc);
+
+/// Size of a chunk with its head.
+pub(crate) const CHUNK_BYTES: usize = 64 * 1024;
+/// Words in a chunk.
+pub(crate) const CHUNK_WORDS: usize = (CHUNK_BYTES - 32) / 8;
+
+/// The newest events of one lane. `words` is filled from the front; the first 0 ends it.
+#[repr(C)]
+pub(crate) struct Chunk {
+    /// Lane number plus 1; 0 in a chunk that belongs to nobody.
+    pub(crate) owner: AtomicU32,
+    pub(crate) reserved: AtomicU32,
+    /// Counts the chunks of the lane, from 0.
+    pub(crate) sequence: AtomicU64,
+    /// Regions open on the lane when the chunk began, so that a reader knows the depth even where
+    /// an earlier chunk is missing. From here on the bytes are the payload of an events block.
+    pub(crate) depth: AtomicU64,
+    /// Ticks that the words' ticks are relative to.
+    pub(crate) base: AtomicU64,
+    pub(crate) words: [AtomicU64; CHUNK_WORDS],
+}
+
+const _: () = assert!(size_of::<Chunk>() == CHUNK_BYTES);
+/// Where the payload of an events block begins in a chunk, and its length without words.
+pub(crate) const CHUNK_PAYLOAD: usize = std::mem::offset_of!(Chunk, depth);
+pub(crate) const EVENTS_HEAD: usize = std::mem::offset_of!(Chunk, words) - CHUNK_PAYLOAD;
+
+/// A word: ticks since the base in the upper 40 bits, a code in the lower 24. Never 0.
+pub(crate) const CODE_BITS: u32 = 24;
+/// Ticks from here on do not fit a word; see [`code::REBASE`].
+pub(crate) const MAX_TICKS: u64 = 1 << (64 - CODE_BITS);
+/// Set in every second word of a two-word event, so that it is not 0.
+pub(crate) const PAYLOAD: u64 = 1 << 63;
+
+/// The codes of events.
+pub(crate) mod code {
+    /// The innermost open region ends.
+    pub(crate) const LEAVE: u64 = 1;
+    /// Two words: regions end until as many are open as the second word says.
+    pub(crate) const CLOSE_TO: u64 = 2;
+    /// Two words: the thread ends; the second word is its CPU time in ns.
+    pub(crate) const LANE_END: u64 = 3;
+    /// Two words: ticks are relative to the second word from here on.
+    pub(crate) const REBASE: u64 = 4;
+    /// Codes from here on enter the region of that number less this one.
+    pub(crate) const FIRST_REGION: u64 = 256;
+    /// Regions that a code can name; all further ones share the last.
+    pub(crate) const MAX_REGIONS: u64 = (1 << super::CODE_BITS) - FIRST_REGION;
+}
+
+/// The head of a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct BlockHead {
+    pub(crate) kind: u32,
+    /// Lane number, or region number, or 0, as the kind says.
+    pub(crate) subject: u32,
+    /// Length of the payload in bytes.
+    pub(crate) len: u32,
+    pub(crate) sequence: u64,
+    pub(crate) payload_crc: u32,
+}
+
+/// The kinds of blocks.
+pub(crate) mod kind {
+    /// Text fields about the process.
+    pub(crate) const INFO: u32 = 1;
+    /// Definition of a region; subject = its number.
+    pub(crate) const REGION: u32 = 2;
+    /// Start of a lane; subject = its number.
+    pub(crate) const LANE: u32 = 3;
+    /// Depth, base ticks and words of a chunk; subject = lane, sequence = the chunk's.
+    pub(crate) const EVENTS: u32 = 4;
+    /// End of a session by call: ticks after which what was open is cut.
+    pub(crate) const SESSION_END: u32 = 5;
+}
+
+const BLOCK_MAGIC: [u8; 4] = *b"SCBK";
+pub(crate) const BLOCK_HEAD: usize = 32;
+
+impl BlockHead {
+    /// The head of a block of `kind` with this payload.
+    pub(crate) fn of(kind: u32, subject: u32, sequence: u64, payload: &[&[u8]]) -> BlockHead {
+        let mut crc = crc32fast::Hasher::new();
+        payload.iter().for_each(|part| crc.update(part));
+        let len = payload.iter().map(|part| part.len()).sum::<usize>();
+        let len = u32::try_from(len).expect("a block is shorter than 4 GiB");
+        BlockHead { kind, subject, len, sequence, payload_crc: crc.finalize() }
+    }
+
+    /// The bytes of the head.
+    pub(crate) fn to_bytes(self) -> [u8; BLOCK_HEAD] {
+        let mut bytes = [0; BLOCK_HEAD];
+        bytes[0..4].copy_from_slice(&BLOCK_MAGIC);
+        bytes[4..8].copy_from_slice(&self.kind.to_le_bytes());
+        bytes[8..12].copy_from_slice(&self.subject.to_le_bytes());
+        bytes[12..16].copy_from_slice(&self.len.to_le_bytes());
+        bytes[16..24].copy_from_slice(&self.sequence.to_le_bytes());
+        bytes[24..28].copy_from_slice(&self.payload_crc.to_le_bytes());
+        let crc = crc32fast::hash(&bytes[..28]);
+        bytes[28..32].copy_from_slice(&crc.to_le_bytes());
+        bytes
+    }
+
+    /// The head in these bytes, if there is a sound one.
+    pub(crate) fn from_bytes(bytes: &[u8; BLOCK_HEAD]) -> Option<BlockHead> {
+        let u32_at = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
+        if bytes[0..4] != BLOCK_MAGIC || u32_at(28) != crc32fast::hash(&bytes[..28]) {
+            return None;
+        }
+        Some(BlockHead {
+            kind: u32_at(4),
+            subject: u32_at(8),
+            len: u32_at(12),
+            sequence: u64::from_le_bytes(bytes[16..24].try_into().expect("eight bytes")),
+            payload_crc: u32_at(24),
+        })
+    }
+
+    /// Bytes from this head to the next piece.
+    pub(crate) fn span(&self) -> u64 {
+        (BLOCK_HEAD as u64 + u64::from(self.len)).next_multiple_of(BLOCK_ALIGN)
+    }
+}
+
+/// Writes the fields of a payload one after the other.
+#[derive(Default)]
+pub(crate) struct Fields(pub(crate) Vec<u8>);
+
+impl Fields {
+    pub(crate) fn u32(mut self, value: u32) -> Self {
+        self.0.extend(value.to_le_bytes());
+        self
+    }
+
+    pub(crate) fn u64(mut self, value: u64) -> Self {
+        self.0.extend(value.to_le_bytes());
+        self
+    }
+
+    /// Its length as a u32, then the text.
+    pub(crate) fn text(self, value: &str) -> Self {
+        let mut fields = self.u32(u32::try_from(value.len()).expect("a text is shorter than 4 GiB"));
+        fields.0.extend(value.as_bytes());
+        fields
+    }
+}
+
+/// Reads what [`Fields`] wrote; `None` where the bytes end too early or are no UTF-8.
+pub(crate) struct FieldReader<'a>(pub(crate) &'a [u8]);
+
+impl<'a> FieldReader<'a> {
+    fn take(&mut self, len: usize) -> Option<&'a [u8]> {
+        let (head, rest) = self.0.split_at_checked(len)?;
+        self.0 = rest;
+        Some(head)
+    }
+
+    pub(crate) fn u32(&mut self) -> Option<u32> {
+        Some(u32::from_le_bytes(self.take(4)?.try_into().ok()?))
+    }
+
+    pub(crate) fn u64(&mut self) -> Option<u64> {
+        Some(u64::from_le_bytes(self.take(8)?.try_into().ok()?))
+    }
+
+    pub(crate) fn text(&mut self) -> Option<String> {
+        let len = self.u32()? as usize;
+        String::from_utf8(self.take(len)?.to_vec()).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_block_head_comes_back_and_a_flipped_bit_is_seen() {
+        let head = BlockHead::of(kind::EVENTS, 7, 9, &[b"abc", b"defg"]);
+        assert_eq!(head.len, 7);
+        assert_eq!(head.span(), 64);
+        let bytes = head.to_bytes();
+        assert_eq!(BlockHead::from_bytes(&bytes), Some(head));
+        for bit in 0..bytes.len() * 8 {
+            let mut flipped = bytes;
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(BlockHead::from_bytes(&flipped), None, "bit {bit}");
+        }
+    }
+
+    #[test]
+    fn fields_come_back_and_end_where_the_bytes_end() {
+        let bytes = Fields::default().u32(3).u64(4).text("äöü").0;
+        let mut reader = FieldReader(&bytes);
+        assert_eq!((reader.u32(), reader.u64()), (Some(3), Some(4)));
+        assert_eq!(reader.text().as_deref(), Some("äöü"));
+        assert_eq!(reader.u32(), None);
+        assert_eq!(FieldReader(&[255, 255, 255, 255, 0]).text(), None);
+    }
+}

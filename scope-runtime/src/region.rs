@@ -1,0 +1,281 @@
+//! Regions as the running program knows them: static call sites and the registry of names.
+//!
+//! Numbers are given once per process and stay valid over sessions and forks; each recording
+//! holds the definition of every region that was known when it began or came later.
+
+use std::collections::HashMap;
+use std::panic::Location;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockWriteGuard};
+
+use crate::format::{Fields, code, kind};
+use crate::lane::{self, Guard};
+use crate::recorder::Recorder;
+
+/// One place in the source that the attribute or [`region!`](crate::region) has marked.
+///
+/// Made by the macros as a `static`; registered when it is entered for the first time.
+pub struct Site {
+    /// Event code of the region; 0 until registered.
+    code: AtomicU32,
+    name: SiteName,
+    module: &'static str,
+    file: &'static str,
+    line: u32,
+}
+
+/// Where the name of a site comes from.
+enum SiteName {
+    /// Written by the user.
+    Given(&'static str),
+    /// The path of an item inside the function, as the compiler prints it.
+    Path(fn() -> &'static str),
+}
+
+impl Site {
+    /// A site with a name given by hand.
+    #[doc(hidden)]
+    pub const fn named(name: &'static str, module: &'static str, file: &'static str, line: u32) -> Site {
+        Site { code: AtomicU32::new(0), name: SiteName::Given(name), module, file, line }
+    }
+
+    /// A site named after the function that holds the item whose path `item` gives.
+    #[doc(hidden)]
+    pub const fn in_function(
+        item: fn() -> &'static str,
+        module: &'static str,
+        file: &'static str,
+        line: u32,
+    ) -> Site {
+        Site { code: AtomicU32::new(0), name: SiteName::Path(item), module, file, line }
+    }
+
+    /// Enters the region until the guard is dropped.
+    #[doc(hidden)]
+    #[inline]
+    pub fn enter(&'static self) -> Guard {
+        lane::enter_site(self)
+    }
+
+    /// The event code, 0 when not registered yet.
+    #[inline]
+    pub(crate) fn code(&self) -> u64 {
+        u64::from(self.code.load(Relaxed))
+    }
+
+    /// The event code, registering the site if need be.
+    #[cold]
+    pub(crate) fn register(&'static self) -> u64 {
+        let mut registry = lock_registry();
+        // Another thread may have been first.
+        if self.code() == 0 {
+            let (name, by_hand) = match self.name {
+                SiteName::Given(name) => (name, true),
+                SiteName::Path(item) => (&*path_below_module(item(), self.module).leak(), false),
+            };
+            let definition =
+                Definition { name, module: self.module, file: self.file, line: self.line, by_hand };
+            self.code.store(registry.define(definition), Relaxed);
+        }
+        self.code()
+    }
+}
+
+/// What is known about a region.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Definition {
+    pub(crate) name: &'static str,
+    pub(crate) module: &'static str,
+    pub(crate) file: &'static str,
+    pub(crate) line: u32,
+    pub(crate) by_hand: bool,
+}
+
+impl Definition {
+    fn write_to(&self, recorder: &Recorder, number: u32) {
+        let fields = Fields::default()
+            .u32(u32::from(self.by_hand))
+            .u32(self.line)
+            .text(self.name)
+            .text(self.module)
+            .text(self.file);
+        recorder.append(kind::REGION, number, 0, &[&fields.0]);
+    }
+}
+
+/// All regions of the process; the index is the region's number.
+#[derive(Default)]
+pub(crate) struct Registry {
+    definitions: Vec<Definition>,
+    recorder: Option<&'static Recorder>,
+}
+
+static REGISTRY: Mutex<Registry> = Mutex::new(Registry { definitions: Vec::new(), recorder: None });
+
+/// Event codes of names that were made while the program ran.
+static BY_NAME: RwLock<Option<HashMap<&'static str, u32>>> = RwLock::new(None);
+
+pub(crate) fn lock_registry() -> MutexGuard<'static, Registry> {
+    REGISTRY.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+pub(crate) type NamesGuard = RwLockWriteGuard<'static, Option<HashMap<&'static str, u32>>>;
+
+pub(crate) fn lock_names() -> NamesGuard {
+    BY_NAME.write().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Registry {
+    /// Writes all definitions to `recorder`, and from now on each new one.
+    pub(crate) fn attach(&mut self, recorder: &'static Recorder) {
+        for (number, definition) in self.definitions.iter().enumerate() {
+            definition.write_to(recorder, number as u32);
+        }
+        self.recorder = Some(recorder);
+    }
+
+    /// Forgets the recording of the process that this one was forked from.
+    pub(crate) fn detach(&mut self) {
+        self.recorder = None;
+    }
+
+    /// Gives the region a number and returns its event code.
+    fn define(&mut self, definition: Definition) -> u32 {
+        let last = code::MAX_REGIONS as usize - 1;
+        let number = self.definitions.len().min(last);
+        let definition = if number == last {
+            Definition { name: "(other names)", module: "", file: "", line: 0, by_hand: true }
+        } else {
+            definition
+        };
+        if self.definitions.len() <= last {
+            self.definitions.push(definition);
+            if let Some(recorder) = self.recorder {
+                definition.write_to(recorder, number as u32);
+            }
+        }
+        code::FIRST_REGION as u32 + number as u32
+    }
+}
+
+/// The event code of a region whose name was made while the program ran. The first place that
+/// enters the name is the region's place.
+pub(crate) fn code_of_name(name: &str, place: &'static Location<'static>) -> u64 {
+    let known = BY_NAME.read().unwrap_or_else(PoisonError::into_inner);
+    if let Some(&code) = known.as_ref().and_then(|names| names.get(name)) {
+        return u64::from(code);
+    }
+    drop(known);
+    let mut names = lock_names();
+    let names = names.get_or_insert_default();
+    if let Some(&code) = names.get(name) {
+        return u64::from(code);
+    }
+    let name: &'static str = String::from(name).leak();
+    let definition = Definition { name, module: "", file: place.file(), line: place.line(), by_hand: true };
+    let code = lock_registry().define(definition);
+    names.insert(name, code);
+    u64::from(code)
+}
+
+/// `Grid::step` from `crate::module::Grid<_>::step::item`: the path below the module, without
+/// generics, traits and closures, of the function that holds the item.
+///
+/// The compiler prints an item of a function in an `impl` as `m::Grid<_>::step::item`,
+/// `<m::Grid<_> as m::Trait>::step::item`, or, where the `impl` stands in another module than the
+/// type, `m::inner::<impl m::Grid<u8>>::step::item`.
+fn path_below_module(item: &str, module: &str) -> String {
+    let below = item.strip_prefix(module).and_then(|rest| rest.strip_prefix("::")).unwrap_or(item);
+    let mut names: Vec<String> = Vec::new();
+    for segment in split_path(below) {
+        match segment {
+            "" | "{{closure}}" | "{closure#0}" => {}
+            impl_segment if impl_segment.starts_with('<') => names.push(type_of_impl(impl_segment)),
+            generic => names.push(without_generics(generic).to_owned()),
+        }
+    }
+    names.pop();
+    names.join("::")
+}
+
+/// `Grid` from `<m::Grid<_> as m::Trait>` and from `<impl m::Grid<u8>>`.
+fn type_of_impl(segment: &str) -> String {
+    let inner = segment.strip_prefix('<').and_then(|rest| rest.strip_suffix('>')).unwrap_or(segment);
+    let inner = inner.strip_prefix("impl ").unwrap_or(inner);
+    // `impl Trait for Type` and `Type as Trait` both name the type; the trait is left out.
+    let at_top = |word: &str| find_outside_brackets(inner, word);
+    let ty = match (at_top(" for "), at_top(" as ")) {
+        (Some(at), _) => &inner[at + " for ".len()..],
+        (None, Some(at)) => &inner[..at],
+        (None, None) => inner,
+    };
+    if find_outside_brackets(ty, " -> ").is_some() {
+        return ty.to_owned();
+    }
+    without_generics(split_path(ty).last().unwrap_or(ty)).to_owned()
+}
+
+fn without_generics(segment: &str) -> &str {
+    match segment.find('<') {
+        Some(at) if at > 0 => &segment[..at],
+        _ => segment,
+    }
+}
+
+/// The parts between `::` that stand outside angle, round and square brackets.
+fn split_path(path: &str) -> impl DoubleEndedIterator<Item = &str> {
+    let mut parts = Vec::new();
+    let mut rest = path;
+    while let Some(at) = find_outside_brackets(rest, "::") {
+        parts.push(&rest[..at]);
+        rest = &rest[at + 2..];
+    }
+    parts.push(rest);
+    parts.into_iter()
+}
+
+fn find_outside_brackets(text: &str, word: &str) -> Option<usize> {
+    let mut depth = 0_i32;
+    let mut before = ' ';
+    for (at, letter) in text.char_indices() {
+        if depth == 0 && text[at..].starts_with(word) {
+            return Some(at);
+        }
+        match letter {
+            '<' | '(' | '[' => depth += 1,
+            // The arrow of a function type closes nothing.
+            '>' if before == '-' => {}
+            '>' | ')' | ']' => depth -= 1,
+            _ => {}
+        }
+        before = letter;
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::path_below_module;
+
+    #[test]
+    fn names_are_paths_below_the_module() {
+        let table = [
+            ("app::step::item", "app", "step"),
+            ("app::solver::step::item", "app::solver", "step"),
+            ("app::Grid<_>::step::item", "app", "Grid::step"),
+            ("<app::Grid<_> as app::Step>::step::item", "app", "Grid::step"),
+            ("<app::Grid<T> as core::fmt::Display>::fmt::item", "app", "Grid::fmt"),
+            ("app::m::inner::<impl app::m::Grid<u8>>::special::item", "app::m::inner", "Grid::special"),
+            ("app::Step::whole::item", "app", "Step::whole"),
+            ("app::outer::nested::item", "app", "outer::nested"),
+            ("app::outer::{{closure}}::item", "app", "outer"),
+            ("app::outer::{{closure}}::inside::item", "app", "outer::inside"),
+            ("<fn(u8) -> app::A as app::Tr>::call::item", "app", "fn(u8) -> app::A::call"),
+            ("<&app::Grid<_> as app::Tr>::call::item", "app", "Grid::call"),
+            ("<[T] as app::Tr>::call::item", "app", "[T]::call"),
+        ];
+        for (item, module, name) in table {
+            assert_eq!(path_below_module(item, module), name, "{item}");
+        }
+    }
+}

@@ -1,0 +1,320 @@
+//! Replays the events of one lane: words in, calls in their true nesting out.
+//!
+//! ```text
+//! words      E(a) E(b) L   E(c) L   L        E = enter, L = leave
+//! open       a    a b  a   a c  a   -        what is open after each
+//! visited         b closes      c   a
+//! ```
+//!
+//! The order of events alone decides what is inside what. Times only ever go forward: an event
+//! that claims an earlier time than the one before it happens at that one's time, and a call whose
+//! end lay before its start is counted as faulty.
+
+use crate::clock::TickScale;
+use crate::format::{CODE_BITS, MAX_TICKS, PAYLOAD, code};
+
+/// Receives the calls of one lane. Times are ns on the recording clock.
+pub(crate) trait Visitor {
+    /// Region number `region` is entered.
+    fn enter(&mut self, region: u32, at_ns: i64);
+    /// The innermost open call ends; `cut` when it did not end by itself.
+    fn leave(&mut self, at_ns: i64, cut: Cut);
+}
+
+/// Whether a call came to its own end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cut {
+    /// It did.
+    No,
+    /// A region outside it ended first.
+    Outlived,
+    /// Recording ended, or what followed is missing.
+    Open,
+}
+
+/// What the replay of a lane found besides calls.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct LaneEnd {
+    /// CPU time in ns, where the thread ended.
+    pub(crate) cpu_ns: Option<u64>,
+    /// Ticks of the first and the last event.
+    pub(crate) first_ticks: Option<u64>,
+    pub(crate) last_ticks: u64,
+    /// Calls whose end lay before their start.
+    pub(crate) faulty: u64,
+}
+
+/// The words of one chunk, with what its head says.
+pub(crate) struct ChunkWords<'a> {
+    pub(crate) sequence: u64,
+    pub(crate) depth: u64,
+    pub(crate) base: u64,
+    pub(crate) words: &'a [u64],
+}
+
+/// The state between two chunks of a lane.
+pub(crate) struct Replay<'a, V> {
+    visitor: V,
+    scale: TickScale,
+    /// Ticks at which sessions ended, ascending; the ones not passed yet.
+    session_ends: &'a [u64],
+    /// Calls that are open on the program's side but were cut here: the outermost ones.
+    dead: u64,
+    /// Ticks, as recorded, at which the other open calls began.
+    open: Vec<u64>,
+    next_sequence: u64,
+    now: u64,
+    end: LaneEnd,
+}
+
+impl<'a, V: Visitor> Replay<'a, V> {
+    pub(crate) fn new(visitor: V, scale: TickScale, session_ends: &'a [u64]) -> Self {
+        let end = LaneEnd::default();
+        Replay { visitor, scale, session_ends, dead: 0, open: Vec::new(), next_sequence: 0, now: 0, end }
+    }
+
+    /// Replays the next chunk. Where one is missing before it, what is open is cut.
+    pub(crate) fn chunk(&mut self, chunk: &ChunkWords<'_>) {
+        if chunk.sequence != self.next_sequence {
+            self.cut_open();
+            self.dead = chunk.depth;
+        }
+        self.next_sequence = chunk.sequence + 1;
+        let mut base = chunk.base;
+        let mut words = chunk.words.iter();
+        while let Some(&word) = words.next() {
+            let at = base.wrapping_add(word >> CODE_BITS);
+            match word & ((1 << CODE_BITS) - 1) {
+                code::LEAVE => self.leave(at),
+                code::REBASE => match words.next() {
+                    Some(ticks) => base = ticks & !PAYLOAD,
+                    None => return,
+                },
+                code::CLOSE_TO => match words.next() {
+                    Some(depth) => self.close_to(depth & !PAYLOAD, at),
+                    None => return,
+                },
+                code::LANE_END => match words.next() {
+                    Some(cpu) => {
+                        self.pass(at);
+                        self.end.cpu_ns = Some(cpu & !PAYLOAD);
+                    }
+                    None => return,
+                },
+                region if region >= code::FIRST_REGION => {
+                    self.enter((region - code::FIRST_REGION) as u32, at)
+                }
+                // A code of which this version knows nothing says nothing about calls.
+                _ => {}
+            }
+        }
+    }
+
+    /// Ends the lane: what is still open is cut at `ticks`, or at the last event if that is later.
+    pub(crate) fn finish(mut self, ticks: u64) -> (V, LaneEnd) {
+        if self.end.first_ticks.is_some() {
+            self.pass_session_ends(ticks);
+            self.now = self.now.max(ticks);
+        }
+        self.cut_open();
+        (self.visitor, self.end)
+    }
+
+    /// Moves to the time of an event.
+    fn pass(&mut self, at: u64) {
+        self.pass_session_ends(at);
+        self.now = self.now.max(at);
+        self.end.first_ticks.get_or_insert(at);
+        self.end.last_ticks = self.now;
+    }
+
+    fn pass_session_ends(&mut self, at: u64) {
+        while let Some((&end, later)) = self.session_ends.split_first()
+            && end < at
+        {
+            self.session_ends = later;
+            self.now = self.now.max(end);
+            self.cut_open();
+        }
+    }
+
+    /// Cuts all open calls now; their guards still exist in the program.
+    fn cut_open(&mut self) {
+        let now_ns = self.scale.ns(self.now);
+        self.dead += self.open.len() as u64;
+        for _ in self.open.drain(..) {
+            self.visitor.leave(now_ns, Cut::Open);
+        }
+    }
+
+    fn enter(&mut self, region: u32, at: u64) {
+        self.pass(at);
+        self.open.push(at);
+        self.visitor.enter(region, self.scale.ns(self.now));
+    }
+
+    fn leave(&mut self, at: u64) {
+        self.pass(at);
+        self.close_innermost(at, Cut::No);
+    }
+
+    fn close_to(&mut self, depth: u64, at: u64) {
+        self.pass(at);
+        while self.dead + self.open.len() as u64 > depth {
+            let innermost = self.dead + self.open.len() as u64 - 1;
+            self.close_innermost(at, if innermost == depth { Cut::No } else { Cut::Outlived });
+        }
+    }
+
+    fn close_innermost(&mut self, at: u64, cut: Cut) {
+        match self.open.pop() {
+            Some(start) => {
+                self.end.faulty += u64::from(at < start);
+                self.visitor.leave(self.scale.ns(self.now), cut);
+            }
+            None => self.dead = self.dead.saturating_sub(1),
+        }
+    }
+}
+
+/// Number of calls that begin in these words.
+pub(crate) fn count_enters(words: impl Iterator<Item = u64>) -> u64 {
+    // The second word of a pair has its top bit set, and its lower bits are no code.
+    words
+        .scan(false, |second, word| {
+            let event = word & ((1 << CODE_BITS) - 1);
+            let is_enter = !*second && event >= code::FIRST_REGION;
+            *second = !*second && matches!(event, code::CLOSE_TO | code::LANE_END | code::REBASE);
+            Some(u64::from(is_enter))
+        })
+        .sum()
+}
+
+const _: () = assert!(MAX_TICKS == 1 << 40, "the drawn layout of a word");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::ClockPair;
+
+    /// Calls as `(region, start, end, depth, cut)` in order of their end.
+    #[derive(Default)]
+    struct Calls {
+        open: Vec<(u32, i64)>,
+        closed: Vec<(u32, i64, i64, usize, Cut)>,
+    }
+
+    impl Visitor for Calls {
+        fn enter(&mut self, region: u32, at_ns: i64) {
+            self.open.push((region, at_ns));
+        }
+        fn leave(&mut self, at_ns: i64, cut: Cut) {
+            let (region, start) = self.open.pop().expect("a call is open");
+            self.closed.push((region, start, at_ns, self.open.len(), cut));
+        }
+    }
+
+    fn enter(region: u64, at: u64) -> u64 {
+        at << CODE_BITS | (code::FIRST_REGION + region)
+    }
+    fn event(code: u64, at: u64) -> u64 {
+        at << CODE_BITS | code
+    }
+
+    fn replay(chunks: &[(u64, u64, &[u64])], session_ends: &[u64], end: u64) -> (Calls, LaneEnd) {
+        let pair = ClockPair::default();
+        let scale = TickScale::between(pair, pair);
+        let mut replay = Replay::new(Calls::default(), scale, session_ends);
+        for &(sequence, depth, words) in chunks {
+            replay.chunk(&ChunkWords { sequence, depth, base: 0, words });
+        }
+        replay.finish(end)
+    }
+
+    #[test]
+    fn events_nest_by_their_order() {
+        let words = [
+            enter(0, 1),
+            enter(1, 1),
+            event(code::LEAVE, 1),
+            enter(1, 5),
+            event(code::LEAVE, 7),
+            event(code::LEAVE, 7),
+        ];
+        let (calls, end) = replay(&[(0, 0, &words)], &[], 9);
+        assert_eq!(calls.closed, [(1, 1, 1, 1, Cut::No), (1, 5, 7, 1, Cut::No), (0, 1, 7, 0, Cut::No)]);
+        assert_eq!((end.first_ticks, end.last_ticks, end.faulty), (Some(1), 7, 0));
+    }
+
+    #[test]
+    fn a_region_that_ends_closes_what_is_open_inside_it() {
+        let words = [
+            enter(0, 1),
+            enter(1, 2),
+            enter(2, 3),
+            event(code::CLOSE_TO, 4),
+            PAYLOAD,
+            enter(3, 5),
+            event(code::LEAVE, 6),
+        ];
+        let (calls, _) = replay(&[(0, 0, &words)], &[], 9);
+        let expected = [
+            (2, 3, 4, 2, Cut::Outlived),
+            (1, 2, 4, 1, Cut::Outlived),
+            (0, 1, 4, 0, Cut::No),
+            (3, 5, 6, 0, Cut::No),
+        ];
+        assert_eq!(calls.closed, expected);
+    }
+
+    #[test]
+    fn what_is_open_is_cut_at_the_end_of_the_session_or_of_the_lane() {
+        let words = [
+            enter(0, 1),
+            enter(1, 2),
+            event(code::LEAVE, 12),
+            enter(2, 13),
+            event(code::LEAVE, 14),
+            event(code::LEAVE, 15),
+            enter(3, 20),
+        ];
+        let (calls, _) = replay(&[(0, 0, &words)], &[10], 30);
+        let expected = [
+            (1, 2, 10, 1, Cut::Open),
+            (0, 1, 10, 0, Cut::Open),
+            (2, 13, 14, 0, Cut::No),
+            (3, 20, 30, 0, Cut::Open),
+        ];
+        assert_eq!(calls.closed, expected);
+    }
+
+    #[test]
+    fn a_missing_chunk_cuts_what_was_open_and_keeps_the_depth() {
+        let first = [enter(0, 1), enter(1, 2)];
+        let third = [event(code::LEAVE, 20), enter(2, 21), event(code::LEAVE, 22), event(code::LEAVE, 23)];
+        let (calls, _) = replay(&[(0, 0, &first), (2, 2, &third)], &[], 30);
+        assert_eq!(calls.closed, [(1, 2, 2, 1, Cut::Open), (0, 1, 2, 0, Cut::Open), (2, 21, 22, 0, Cut::No)]);
+    }
+
+    #[test]
+    fn a_clock_that_steps_back_makes_calls_of_no_length() {
+        let words = [
+            enter(0, 50),
+            enter(1, 60),
+            event(code::LEAVE, 55),
+            event(code::REBASE, 0),
+            PAYLOAD | 10,
+            event(code::LEAVE, 5),
+        ];
+        let (calls, end) = replay(&[(0, 0, &words)], &[], 0);
+        assert_eq!(calls.closed, [(1, 60, 60, 1, Cut::No), (0, 50, 60, 0, Cut::No)]);
+        assert_eq!(end.faulty, 2);
+    }
+
+    #[test]
+    fn leaves_without_a_call_and_cut_pairs_do_no_harm() {
+        let words = [event(code::LEAVE, 1), enter(0, 2), event(code::LEAVE, 3), event(code::CLOSE_TO, 4)];
+        assert_eq!(replay(&[(0, 0, &words)], &[], 9).0.closed, [(0, 2, 3, 0, Cut::No)]);
+        assert_eq!(count_enters(words.into_iter()), 1);
+    }
+}

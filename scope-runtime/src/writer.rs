@@ -1,0 +1,138 @@
+//! The recording's file as the running program sees it: a mapped header and appended blocks.
+//!
+//! Space is handed out by one atomic counter in the header, so any thread can append at any
+//! time without a lock. What was appended is safe against the end of the process.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering::{Relaxed, Release};
+
+use crate::clock::{ClockKind, ClockPair};
+use crate::environment::Place;
+use crate::format::{self, BLOCK_ALIGN, BLOCK_HEAD, BlockHead, Header, PAGE};
+use crate::os;
+
+/// Blocks up to this size are put together in memory and written at once.
+const SMALL: usize = 4096;
+
+pub(crate) struct Writer {
+    file: File,
+    path: PathBuf,
+    header: &'static Header,
+}
+
+impl Writer {
+    /// Creates the recording of this process in `folder`, which is made if need be.
+    ///
+    /// # Errors
+    /// When the folder or the file cannot be made or has no room; nothing is left behind then.
+    pub(crate) fn create(folder: &Path, place: Place, clock: ClockKind) -> io::Result<Writer> {
+        std::fs::create_dir_all(folder)?;
+        let (file, path) = create_exclusively(folder, place.rank)?;
+        let mapped = os::reserve(&file, 0, PAGE).and_then(|()| {
+            file.write_all_at(&fixed_head(place, clock), 0)?;
+            os::map_shared(&file, 0, PAGE as usize)
+        });
+        match mapped {
+            Ok(address) => {
+                // SAFETY: the page is mapped for good and holds a header: atomics and numbers, for
+                // which any bytes are a value; nothing writes to the parts that are not atomic.
+                let header = unsafe { &*address.cast::<Header>() };
+                header.end.store(PAGE, Relaxed);
+                Ok(Writer { file, path, header })
+            }
+            Err(error) => {
+                let _ = std::fs::remove_file(&path);
+                Err(error)
+            }
+        }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(crate) fn header(&self) -> &'static Header {
+        self.header
+    }
+
+    pub(crate) fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Reserves `len` bytes at an offset that is a multiple of `align`.
+    pub(crate) fn allocate(&self, len: u64, align: u64) -> u64 {
+        let after = |end: u64| end.next_multiple_of(align);
+        let take = |end: u64| Some((after(end) + len).next_multiple_of(BLOCK_ALIGN));
+        let end = self.header.end.fetch_update(Relaxed, Relaxed, take).expect("the update is unconditional");
+        after(end)
+    }
+
+    /// Appends a block whose payload is the given parts.
+    ///
+    /// The head is written last, so that a block with a head is whole.
+    pub(crate) fn append(&self, kind: u32, subject: u32, sequence: u64, parts: &[&[u8]]) -> io::Result<()> {
+        let head = BlockHead::of(kind, subject, sequence, parts);
+        let at = self.allocate(head.span(), BLOCK_ALIGN);
+        os::without_file_size_signal(|| {
+            if head.len as usize + BLOCK_HEAD <= SMALL {
+                let mut bytes = head.to_bytes().to_vec();
+                parts.iter().for_each(|part| bytes.extend_from_slice(part));
+                return self.file.write_all_at(&bytes, at);
+            }
+            let mut offset = at + BLOCK_HEAD as u64;
+            for part in parts {
+                self.file.write_all_at(part, offset)?;
+                offset += part.len() as u64;
+            }
+            self.file.write_all_at(&head.to_bytes(), at)
+        })
+    }
+
+    /// Writes a sign of life: the newest moment known on both clocks.
+    ///
+    /// Two slots in turn, so that one is whole whenever the process is killed.
+    pub(crate) fn beat(&self, now: ClockPair) {
+        let slot = (self.header.last_beat.load(Relaxed) % 2) as usize;
+        self.header.beats[slot][0].store(now.ticks, Relaxed);
+        self.header.beats[slot][1].store(now.ns.cast_unsigned(), Relaxed);
+        self.header.last_beat.store(slot as u32 + 1, Release);
+    }
+
+    /// Notes calls that could not be kept.
+    pub(crate) fn add_lost(&self, calls: u64) {
+        self.header.lost_calls.fetch_add(calls, Relaxed);
+    }
+
+    /// Says in the header whether the program has ended its recording.
+    pub(crate) fn set_sealed(&self, sealed: bool) {
+        let state = if sealed { format::STATE_SEALED } else { format::STATE_OPEN };
+        self.header.state.store(state, Release);
+    }
+}
+
+/// The first of `rank<N>.scope`, `rank<N>.<pid>.0.scope`, ... that does not exist yet.
+fn create_exclusively(folder: &Path, rank: u32) -> io::Result<(File, PathBuf)> {
+    let pid = std::process::id();
+    let first = std::iter::once(format!("rank{rank}.scope"));
+    let others = (0u32..).map(|k| format!("rank{rank}.{pid}.{k}.scope"));
+    for name in first.chain(others) {
+        let path = folder.join(name);
+        match OpenOptions::new().read(true).write(true).create_new(true).open(&path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            outcome => return outcome.map(|file| (file, path)),
+        }
+    }
+    unreachable!("the names do not end")
+}
+
+fn fixed_head(place: Place, clock: ClockKind) -> Vec<u8> {
+    let mut head = format::MAGIC.to_vec();
+    let numbers = [format::FORMAT_VERSION, clock as u32, std::process::id(), place.rank, place.ranks];
+    numbers.iter().for_each(|number| head.extend(number.to_le_bytes()));
+    debug_assert_eq!(head.len(), format::FIXED_LEN);
+    head.extend(crc32fast::hash(&head).to_le_bytes());
+    head
+}
