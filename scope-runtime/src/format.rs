@@ -138,10 +138,12 @@ pub(crate) mod kind {
     pub(crate) const REGION: u32 = 2;
     /// Start of a lane; subject = its number.
     pub(crate) const LANE: u32 = 3;
-    /// Depth, base ticks and words of a chunk; subject = lane, sequence = the chunk's.
+    /// Depth, base ticks and packed words (`pack.rs`) of a chunk; subject = lane, sequence = the chunk's.
     pub(crate) const EVENTS: u32 = 4;
     /// End of a session by call: ticks after which what was open is cut.
     pub(crate) const SESSION_END: u32 = 5;
+    /// Begin of a session that is not the first: its ticks.
+    pub(crate) const SESSION_BEGIN: u32 = 6;
 }
 
 const BLOCK_MAGIC: [u8; 4] = *b"SCBK";

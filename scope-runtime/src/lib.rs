@@ -27,6 +27,7 @@ mod finalize;
 mod format;
 mod lane;
 mod os;
+mod pack;
 mod pool;
 pub mod profile;
 mod recorder;

@@ -5,12 +5,13 @@
 //! chunks themselves.
 
 use std::io;
-use std::sync::OnceLock;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicU8, AtomicUsize};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
-use crate::format::{CHUNK_BYTES, CHUNK_PAYLOAD, CHUNK_WORDS, Chunk, EVENTS_HEAD, MAX_SEGMENTS, PAGE, kind};
+use crate::format::{CHUNK_BYTES, Chunk, MAX_SEGMENTS, PAGE, kind};
 use crate::os;
+use crate::pack;
 use crate::writer::Writer;
 
 /// Chunks in the first segment, and how many a live thread may have on average: 1 MiB.
@@ -38,13 +39,20 @@ pub(crate) struct Pool {
     /// Entries of `segments` that were promised to somebody; some may not be there yet.
     promised: AtomicUsize,
     chunks: AtomicUsize,
+    /// Held while the pool grows, so that many threads that start at once do not each add a segment.
+    growing: Mutex<()>,
 }
 
 impl Pool {
     /// A pool with its first segment.
     pub(crate) fn new(writer: &Writer) -> io::Result<Pool> {
         let segments = (0..MAX_SEGMENTS).map(|_| OnceLock::new()).collect();
-        let pool = Pool { segments, promised: AtomicUsize::new(0), chunks: AtomicUsize::new(0) };
+        let pool = Pool {
+            segments,
+            promised: AtomicUsize::new(0),
+            chunks: AtomicUsize::new(0),
+            growing: Mutex::new(()),
+        };
         pool.grow(writer, CHUNKS_PER_THREAD)?;
         Ok(pool)
     }
@@ -66,11 +74,22 @@ impl Pool {
         &self.segment(id).states[id.index as usize]
     }
 
-    /// Adds `chunks` chunks. Any number of threads may do so at once.
+    /// Grows the pool by a quarter, at least by the share of one thread and at most by `most`
+    /// chunks, and takes one of the new chunks. Where another thread grows it just now, that must do.
+    pub(crate) fn take_grown(&self, writer: &Writer, most: usize) -> Option<ChunkId> {
+        let _one_at_a_time = self.growing.lock().unwrap_or_else(PoisonError::into_inner);
+        self.take_free().or_else(|| {
+            let chunks = (self.len() / 4).max(CHUNKS_PER_THREAD).min(most);
+            self.grow(writer, chunks).ok()?;
+            self.take_free()
+        })
+    }
+
+    /// Adds `chunks` chunks.
     ///
     /// # Errors
     /// When there is no room for them, on disk or in the header's list.
-    pub(crate) fn grow(&self, writer: &Writer, chunks: usize) -> io::Result<()> {
+    fn grow(&self, writer: &Writer, chunks: usize) -> io::Result<()> {
         let slot = self.promised.fetch_add(1, Relaxed);
         if slot >= MAX_SEGMENTS {
             self.promised.store(MAX_SEGMENTS, Relaxed);
@@ -144,24 +163,31 @@ impl Chunk {
         self.owner.store(lane + 1, Release);
     }
 
-    /// Appends the events to the file as a block; only for who owns or claimed the chunk.
-    pub(crate) fn write_out(&self, writer: &Writer) -> io::Result<()> {
-        let words = self.words.iter().position(|word| word.load(Relaxed) == 0).unwrap_or(CHUNK_WORDS);
-        if words == 0 {
+    /// Appends the events to the file as a block; only for who owns or claimed the chunk. `items` is
+    /// room that is used again from chunk to chunk.
+    pub(crate) fn write_out(&self, writer: &Writer, items: &mut Vec<u32>) -> io::Result<()> {
+        items.clear();
+        // The head of the payload is that of the chunk itself.
+        for number in [self.depth.load(Relaxed), self.base.load(Relaxed)] {
+            items.extend([number as u32, (number >> 32) as u32]);
+        }
+        let head = items.len();
+        pack::pack(self.filled(), items);
+        if items.len() == head {
             return Ok(());
         }
-        // SAFETY: the bytes lie inside the chunk, and nobody writes to it now: the caller owns it.
-        let payload = unsafe {
-            let start = std::ptr::from_ref(self).cast::<u8>().add(CHUNK_PAYLOAD);
-            std::slice::from_raw_parts(start, EVENTS_HEAD + words * 8)
-        };
         let (lane, sequence) = (self.owner.load(Relaxed) - 1, self.sequence.load(Relaxed));
-        writer.append(kind::EVENTS, lane, sequence, &[payload])
+        writer.append(kind::EVENTS, lane, sequence, &[as_bytes(items)])
+    }
+
+    /// The words up to the first empty one.
+    fn filled(&self) -> impl Iterator<Item = u64> + '_ {
+        self.words.iter().map(|word| word.load(Relaxed)).take_while(|&word| word != 0)
     }
 
     /// Number of calls that begin in this chunk.
     pub(crate) fn count_calls(&self) -> u64 {
-        crate::replay::count_enters(self.words.iter().map(|word| word.load(Relaxed)).take_while(|&w| w != 0))
+        crate::replay::count_enters(self.filled())
     }
 
     /// Empties the chunk; only for who owns or claimed it. The words go first: while the head is
@@ -172,4 +198,13 @@ impl Chunk {
         }
         self.owner.store(0, Release);
     }
+}
+
+/// The items as the file holds them.
+fn as_bytes(items: &mut [u32]) -> &[u8] {
+    for item in items.iter_mut() {
+        *item = item.to_le();
+    }
+    // SAFETY: any four bytes of a number are bytes, and u8 needs no alignment.
+    unsafe { std::slice::from_raw_parts(items.as_ptr().cast(), size_of_val(items)) }
 }

@@ -25,7 +25,8 @@ pub(crate) struct Recorder {
     lanes: AtomicU32,
     live_lanes: AtomicUsize,
     /// Held while full chunks are written out, so that finalize knows when none is half done.
-    draining: Mutex<()>,
+    /// Room for the packed words of a chunk.
+    draining: Mutex<Vec<u32>>,
     drainer: OnceLock<Thread>,
     /// Set by the first failure to write, which is reported; the others are only counted.
     failed: AtomicBool,
@@ -48,7 +49,7 @@ impl Recorder {
             thread_end: ThreadEnd::new(lane::on_thread_end)?,
             lanes: AtomicU32::new(0),
             live_lanes: AtomicUsize::new(0),
-            draining: Mutex::new(()),
+            draining: Mutex::new(Vec::new()),
             drainer: OnceLock::new(),
             failed: AtomicBool::new(false),
         };
@@ -118,13 +119,13 @@ impl Recorder {
 
     /// An empty chunk for a lane whose chunk `full`, if it had one, has no more room.
     ///
-    /// The thread never waits for another one: where no chunk is free it writes one out itself.
+    /// The thread does not wait for the drainer: where no chunk is free it writes one out itself.
     /// `None` when it had none and there is no room for a new one.
     pub(crate) fn next_chunk(&self, full: Option<ChunkId>) -> Option<ChunkId> {
         let share = CHUNKS_PER_THREAD * self.live_lanes.load(Relaxed);
         let next = self.pool.take_free().or_else(|| {
             let room = share.saturating_sub(self.pool.len());
-            (room >= CHUNKS_PER_THREAD).then(|| self.grow(room))?
+            (room >= CHUNKS_PER_THREAD).then(|| self.pool.take_grown(&self.writer, room))?
         });
         match (next.or_else(|| self.empty_a_full_one()), full) {
             (Some(next), Some(full)) => {
@@ -134,23 +135,16 @@ impl Recorder {
             }
             (Some(next), None) => Some(next),
             (None, Some(full)) => {
-                self.empty(full);
+                self.empty(full, &mut Vec::new());
                 Some(full)
             }
-            (None, None) => self.grow(usize::MAX),
+            (None, None) => self.pool.take_grown(&self.writer, usize::MAX),
         }
-    }
-
-    /// Grows the pool by a quarter, at most by `most`, and takes one of the new chunks.
-    fn grow(&self, most: usize) -> Option<ChunkId> {
-        let chunks = (self.pool.len() / 4).max(CHUNKS_PER_THREAD).min(most);
-        self.pool.grow(&self.writer, chunks).ok()?;
-        self.pool.take_free()
     }
 
     fn empty_a_full_one(&self) -> Option<ChunkId> {
         let id = self.pool.take_full()?;
-        self.empty(id);
+        self.empty(id, &mut Vec::new());
         self.pool.keep(id);
         Some(id)
     }
@@ -163,9 +157,9 @@ impl Recorder {
     }
 
     /// Writes the events of a chunk to the file and clears it. The caller owns or claimed it.
-    fn empty(&self, id: ChunkId) {
+    fn empty(&self, id: ChunkId, items: &mut Vec<u32>) {
         let chunk = self.pool.chunk(id);
-        if let Err(error) = chunk.write_out(&self.writer) {
+        if let Err(error) = chunk.write_out(&self.writer, items) {
             self.writer.add_lost(chunk.count_calls());
             self.report(&error);
         }
@@ -174,9 +168,9 @@ impl Recorder {
 
     /// Writes out all chunks that are full.
     pub(crate) fn drain(&self) {
-        let _one_at_a_time = self.draining.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut items = self.draining.lock().unwrap_or_else(PoisonError::into_inner);
         while let Some(id) = self.pool.take_full() {
-            self.empty(id);
+            self.empty(id, &mut items);
             self.pool.give_back(id);
         }
     }

@@ -15,9 +15,10 @@ use crate::format::{
     self, BLOCK_ALIGN, BLOCK_HEAD, BlockHead, CHUNK_BYTES, CHUNK_PAYLOAD, EVENTS_HEAD, FieldReader, Header,
     MAX_SEGMENTS, PAGE, kind,
 };
+use crate::pack;
 use crate::profile::{Lane, LaneId, Profile, RegionId};
 use crate::regions::Regions;
-use crate::replay::{ChunkWords, Cut, LaneEnd, Replay, Visitor};
+use crate::replay::{ChunkWords, Cut, LaneEnd, Replay, SessionEdge, Visitor};
 use crate::totals::{PathId, PathTree};
 
 /// A recording that was opened for reading.
@@ -29,7 +30,7 @@ pub struct Recording {
     regions: Regions,
     lanes: Vec<RawLane>,
     scale: TickScale,
-    session_ends: Vec<u64>,
+    session_edges: Vec<SessionEdge>,
     /// Where calls that are still open are cut.
     cut_ticks: u64,
     profile: Profile,
@@ -131,7 +132,8 @@ struct RawLane {
     chunks: BTreeMap<u64, RawChunk>,
 }
 
-/// Where the newest copy of a chunk is.
+/// Where a chunk's words are. A block has all words of its chunk: it was written when the chunk
+/// was given back.
 #[derive(Debug)]
 enum RawChunk {
     /// In a block: offset and head.
@@ -141,11 +143,23 @@ enum RawChunk {
 }
 
 impl RawChunk {
-    fn payload_len(&self) -> usize {
+    /// Appends the chunk's words and gives its depth and base; `None` when it is damaged.
+    fn unpack(&self, file: &File, bytes: &mut Vec<u8>, words: &mut Vec<u64>) -> Option<(u64, u64)> {
+        let payload = match self {
+            RawChunk::Pool(payload) => payload.as_slice(),
+            RawChunk::Block(at, head) => read_payload(file, *at, head, bytes)?,
+        };
+        let (head, tail) = payload.split_at_checked(EVENTS_HEAD)?;
+        let mut head = FieldReader(head);
         match self {
-            RawChunk::Block(_, head) => head.len as usize,
-            RawChunk::Pool(payload) => payload.len(),
+            RawChunk::Pool(_) => {
+                words.extend(tail.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)))
+            }
+            RawChunk::Block(..) => {
+                pack::unpack(tail.as_chunks().0.iter().map(|item| u32::from_le_bytes(*item)), words);
+            }
         }
+        Some((head.u64()?, head.u64()?))
     }
 }
 
@@ -176,7 +190,7 @@ impl Recording {
             regions: Regions::default(),
             lanes: Vec::new(),
             scale: TickScale::between(head.first, head.last),
-            session_ends: Vec::new(),
+            session_edges: Vec::new(),
             cut_ticks: head.last.ticks,
             profile: Profile::default(),
         };
@@ -188,8 +202,8 @@ impl Recording {
         pieces.read_blocks(&recording.file, len, &head.segments, &mut recording.info)?;
         recording.regions = Regions::resolve(pieces.regions);
         recording.lanes = pieces.lanes.into_values().collect();
-        recording.session_ends = pieces.session_ends;
-        recording.session_ends.sort_unstable();
+        recording.session_edges = pieces.session_edges;
+        recording.session_edges.sort_unstable();
         recording.total(head.lost_calls, head.first);
         Ok(recording)
     }
@@ -222,26 +236,15 @@ impl Recording {
     }
 
     fn replay<V: Visitor>(&self, lane: &RawLane, visitor: V) -> (V, LaneEnd, u64) {
-        let mut replay = Replay::new(visitor, self.scale, &self.session_ends);
+        let mut replay = Replay::new(visitor, self.scale, &self.session_edges);
         let mut damaged = 0;
         let (mut bytes, mut words) = (Vec::new(), Vec::new());
         for (&sequence, chunk) in &lane.chunks {
-            let payload = match chunk {
-                RawChunk::Pool(payload) => payload.as_slice(),
-                RawChunk::Block(at, head) => match read_payload(&self.file, *at, head, &mut bytes) {
-                    Some(payload) => payload,
-                    None => {
-                        damaged += 1;
-                        continue;
-                    }
-                },
-            };
-            let Some((head, tail)) = payload.split_at_checked(EVENTS_HEAD) else { continue };
-            let mut head = FieldReader(head);
-            let (depth, base) = (head.u64().unwrap_or(0), head.u64().unwrap_or(0));
             words.clear();
-            words.extend(tail.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word)));
-            replay.chunk(&ChunkWords { sequence, depth, base, words: &words });
+            match chunk.unpack(&self.file, &mut bytes, &mut words) {
+                Some((depth, base)) => replay.chunk(&ChunkWords { sequence, depth, base, words: &words }),
+                None => damaged += 1,
+            }
         }
         let (visitor, end) = replay.finish(self.cut_ticks);
         (visitor, end, damaged)
@@ -407,7 +410,7 @@ impl Head {
 struct Pieces {
     regions: BTreeMap<u32, crate::regions::Defined>,
     lanes: BTreeMap<u32, RawLane>,
-    session_ends: Vec<u64>,
+    session_edges: Vec<SessionEdge>,
 }
 
 impl Pieces {
@@ -430,19 +433,10 @@ impl Pieces {
             let filled = words.iter().position(|word| *word == [0; 8]).unwrap_or(words.len());
             if filled > 0 {
                 let payload = payload[..EVENTS_HEAD + filled * 8].to_vec();
-                self.add_chunk(owner - 1, sequence, RawChunk::Pool(payload));
+                self.lanes.entry(owner - 1).or_default().chunks.insert(sequence, RawChunk::Pool(payload));
             }
         }
         Ok(())
-    }
-
-    /// The copy with more events is the newer one.
-    fn add_chunk(&mut self, lane: u32, sequence: u64, chunk: RawChunk) {
-        let chunks = &mut self.lanes.entry(lane).or_default().chunks;
-        let known = chunks.get(&sequence).map_or(0, RawChunk::payload_len);
-        if chunk.payload_len() > known {
-            chunks.insert(sequence, chunk);
-        }
     }
 
     fn read_blocks(
@@ -452,6 +446,7 @@ impl Pieces {
         segments: &[(u64, u64)],
         info: &mut Info,
     ) -> io::Result<()> {
+        let mut window = Window { file, start: 0, bytes: Vec::new() };
         let mut at = PAGE;
         let mut pools = segments.iter().peekable();
         let mut was_block = true;
@@ -463,11 +458,11 @@ impl Pieces {
                 pools.next();
                 continue;
             }
-            let mut bytes = [0; BLOCK_HEAD];
-            file.read_exact_at(&mut bytes, at)?;
+            let bytes: [u8; BLOCK_HEAD] =
+                window.slice(at, BLOCK_HEAD, len)?.try_into().expect("as many as asked");
             match BlockHead::from_bytes(&bytes) {
                 Some(head) if at + BLOCK_HEAD as u64 + u64::from(head.len) <= len => {
-                    info.damaged += u64::from(self.read_block(file, at, &head, info).is_none());
+                    info.damaged += u64::from(self.read_block(&mut window, at, &head, len, info)?.is_none());
                     at += head.span();
                     was_block = true;
                 }
@@ -483,14 +478,28 @@ impl Pieces {
         Ok(())
     }
 
-    fn read_block(&mut self, file: &File, at: u64, head: &BlockHead, info: &mut Info) -> Option<()> {
+    /// `None` when the block is damaged.
+    fn read_block(
+        &mut self,
+        window: &mut Window<'_>,
+        at: u64,
+        head: &BlockHead,
+        len: u64,
+        info: &mut Info,
+    ) -> io::Result<Option<()>> {
         if head.kind == kind::EVENTS {
             // Its payload is checked when it is replayed.
-            self.add_chunk(head.subject, head.sequence, RawChunk::Block(at, *head));
-            return Some(());
+            let chunks = &mut self.lanes.entry(head.subject).or_default().chunks;
+            chunks.insert(head.sequence, RawChunk::Block(at, *head));
+            return Ok(Some(()));
         }
-        let mut bytes = Vec::new();
-        let mut fields = FieldReader(read_payload(file, at, head, &mut bytes)?);
+        let payload = window.slice(at + BLOCK_HEAD as u64, head.len as usize, len)?;
+        let sound = crc32fast::hash(payload) == head.payload_crc;
+        Ok(sound.then(|| self.take_block(head, payload, info)).flatten())
+    }
+
+    fn take_block(&mut self, head: &BlockHead, payload: &[u8], info: &mut Info) -> Option<()> {
+        let mut fields = FieldReader(payload);
         match head.kind {
             kind::INFO => {
                 info.runtime_version = fields.text()?;
@@ -504,9 +513,36 @@ impl Pieces {
                 (lane.start_ticks, lane.os_thread, lane.name) =
                     (fields.u64()?, fields.u64()?, fields.text()?);
             }
-            kind::SESSION_END => self.session_ends.push(fields.u64()?),
+            kind::SESSION_END | kind::SESSION_BEGIN => {
+                let begins = head.kind == kind::SESSION_BEGIN;
+                self.session_edges.push(SessionEdge { ticks: fields.u64()?, begins });
+            }
             _ => {}
         }
         Some(())
+    }
+}
+
+/// A part of a file in memory, so that many small blocks are read at once.
+struct Window<'a> {
+    file: &'a File,
+    start: u64,
+    bytes: Vec<u8>,
+}
+
+impl Window<'_> {
+    const SIZE: u64 = 1 << 20;
+
+    /// `len` bytes at `at`, which lie before `file_len`.
+    fn slice(&mut self, at: u64, len: usize, file_len: u64) -> io::Result<&[u8]> {
+        let inside = at >= self.start && at + len as u64 <= self.start + self.bytes.len() as u64;
+        if !inside {
+            let size = Self::SIZE.max(len as u64).min(file_len - at);
+            self.bytes.resize(usize::try_from(size).map_err(io::Error::other)?, 0);
+            self.start = at;
+            self.file.read_exact_at(&mut self.bytes, at)?;
+        }
+        let from = (at - self.start) as usize;
+        Ok(&self.bytes[from..from + len])
     }
 }

@@ -32,6 +32,13 @@ pub(crate) enum Cut {
     Open,
 }
 
+/// The moment at which a session ends or a later one begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct SessionEdge {
+    pub(crate) ticks: u64,
+    pub(crate) begins: bool,
+}
+
 /// What the replay of a lane found besides calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LaneEnd {
@@ -56,8 +63,10 @@ pub(crate) struct ChunkWords<'a> {
 pub(crate) struct Replay<'a, V> {
     visitor: V,
     scale: TickScale,
-    /// Ticks at which sessions ended, ascending; the ones not passed yet.
-    session_ends: &'a [u64],
+    /// Where sessions end and begin again, in order of time; the ones not passed yet.
+    edges: &'a [SessionEdge],
+    /// Whether the time reached so far is inside a session.
+    in_session: bool,
     /// Calls that are open on the program's side but were cut here: the outermost ones.
     dead: u64,
     /// Ticks, as recorded, at which the other open calls began.
@@ -68,9 +77,18 @@ pub(crate) struct Replay<'a, V> {
 }
 
 impl<'a, V: Visitor> Replay<'a, V> {
-    pub(crate) fn new(visitor: V, scale: TickScale, session_ends: &'a [u64]) -> Self {
-        let end = LaneEnd::default();
-        Replay { visitor, scale, session_ends, dead: 0, open: Vec::new(), next_sequence: 0, now: 0, end }
+    pub(crate) fn new(visitor: V, scale: TickScale, edges: &'a [SessionEdge]) -> Self {
+        Replay {
+            visitor,
+            scale,
+            edges,
+            in_session: true,
+            dead: 0,
+            open: Vec::new(),
+            next_sequence: 0,
+            now: 0,
+            end: LaneEnd::default(),
+        }
     }
 
     /// Replays the next chunk. Where one is missing before it, what is open is cut.
@@ -113,7 +131,7 @@ impl<'a, V: Visitor> Replay<'a, V> {
     /// Ends the lane: what is still open is cut at `ticks`, or at the last event if that is later.
     pub(crate) fn finish(mut self, ticks: u64) -> (V, LaneEnd) {
         if self.end.first_ticks.is_some() {
-            self.pass_session_ends(ticks);
+            self.pass_edges(ticks);
             self.now = self.now.max(ticks);
         }
         self.cut_open();
@@ -122,19 +140,22 @@ impl<'a, V: Visitor> Replay<'a, V> {
 
     /// Moves to the time of an event.
     fn pass(&mut self, at: u64) {
-        self.pass_session_ends(at);
+        self.pass_edges(at);
         self.now = self.now.max(at);
         self.end.first_ticks.get_or_insert(at);
         self.end.last_ticks = self.now;
     }
 
-    fn pass_session_ends(&mut self, at: u64) {
-        while let Some((&end, later)) = self.session_ends.split_first()
-            && end < at
+    fn pass_edges(&mut self, at: u64) {
+        while let Some((edge, later)) = self.edges.split_first()
+            && edge.ticks < at
         {
-            self.session_ends = later;
-            self.now = self.now.max(end);
-            self.cut_open();
+            self.edges = later;
+            self.in_session = edge.begins;
+            if !edge.begins {
+                self.now = self.now.max(edge.ticks);
+                self.cut_open();
+            }
         }
     }
 
@@ -149,8 +170,13 @@ impl<'a, V: Visitor> Replay<'a, V> {
 
     fn enter(&mut self, region: u32, at: u64) {
         self.pass(at);
-        self.open.push(at);
-        self.visitor.enter(region, self.scale.ns(self.now));
+        if self.in_session {
+            self.open.push(at);
+            self.visitor.enter(region, self.scale.ns(self.now));
+        } else {
+            // It was entered while the session ended, and came too late for it.
+            self.dead += 1;
+        }
     }
 
     fn leave(&mut self, at: u64) {
@@ -221,10 +247,11 @@ mod tests {
         at << CODE_BITS | code
     }
 
-    fn replay(chunks: &[(u64, u64, &[u64])], session_ends: &[u64], end: u64) -> (Calls, LaneEnd) {
+    fn replay(chunks: &[(u64, u64, &[u64])], edges: &[(u64, bool)], end: u64) -> (Calls, LaneEnd) {
+        let edges: Vec<_> = edges.iter().map(|&(ticks, begins)| SessionEdge { ticks, begins }).collect();
         let pair = ClockPair::default();
         let scale = TickScale::between(pair, pair);
-        let mut replay = Replay::new(Calls::default(), scale, session_ends);
+        let mut replay = Replay::new(Calls::default(), scale, &edges);
         for &(sequence, depth, words) in chunks {
             replay.chunk(&ChunkWords { sequence, depth, base: 0, words });
         }
@@ -278,7 +305,7 @@ mod tests {
             event(code::LEAVE, 15),
             enter(3, 20),
         ];
-        let (calls, _) = replay(&[(0, 0, &words)], &[10], 30);
+        let (calls, _) = replay(&[(0, 0, &words)], &[(10, false), (12, true)], 30);
         let expected = [
             (1, 2, 10, 1, Cut::Open),
             (0, 1, 10, 0, Cut::Open),
@@ -286,6 +313,13 @@ mod tests {
             (3, 20, 30, 0, Cut::Open),
         ];
         assert_eq!(calls.closed, expected);
+    }
+
+    #[test]
+    fn what_is_entered_between_two_sessions_is_left_out() {
+        let words = [enter(0, 11), enter(1, 21), event(code::LEAVE, 22), event(code::LEAVE, 23)];
+        let (calls, _) = replay(&[(0, 0, &words)], &[(10, false), (20, true)], 30);
+        assert_eq!(calls.closed, [(1, 21, 22, 0, Cut::No)]);
     }
 
     #[test]

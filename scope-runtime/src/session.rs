@@ -149,9 +149,12 @@ impl Control {
             return;
         }
         self.folder = Some(folder);
-        self.profile = None;
+        let ended_before = self.profile.take().is_some();
         if let Some(recorder) = current() {
             recorder.writer().set_sealed(false);
+            if ended_before {
+                append_edge(recorder, kind::SESSION_BEGIN);
+            }
             STATE.store(ON, Release);
             recorder.wake_drainer();
         }
@@ -181,11 +184,14 @@ impl Control {
         };
         if self.profile.is_none() {
             STATE.store(OFF, Relaxed);
-            let end = Fields::default().u64(clock::ticks());
-            recorder.append(kind::SESSION_END, 0, 0, &[&end.0]);
+            append_edge(recorder, kind::SESSION_END);
             self.profile = Some(seal(recorder));
         }
     }
+}
+
+fn append_edge(recorder: &Recorder, kind: u32) {
+    recorder.append(kind, 0, 0, &[&Fields::default().u64(clock::ticks()).0]);
 }
 
 fn seal(recorder: &'static Recorder) -> Profile {
