@@ -5,6 +5,7 @@
 //! in `layout`; this is also what a second writer, with the C library, is to follow.
 
 mod check;
+mod column;
 mod error;
 mod headers;
 mod layout;
@@ -12,6 +13,8 @@ mod publish;
 mod read;
 mod schema1;
 mod source;
+#[cfg(test)]
+mod tests;
 mod values;
 mod write;
 
