@@ -8,3 +8,4 @@ pub mod merged;
 pub mod names;
 pub mod paths;
 pub mod summary;
+mod units;
