@@ -134,6 +134,20 @@ impl PathTree {
         node.self_ns = node.self_ns.saturating_add(self_ns);
     }
 
+    /// Adds the sums of another node, such as the same call path on another rank.
+    pub fn add_totals(&mut self, path: PathId, other: &PathTotals) {
+        if other.calls == 0 {
+            return;
+        }
+        let node = &mut self.nodes[path.0 as usize];
+        node.min_ns = if node.calls == 0 { other.min_ns } else { node.min_ns.min(other.min_ns) };
+        node.max_ns = node.max_ns.max(other.max_ns);
+        node.calls += other.calls;
+        node.open += other.open;
+        node.inclusive_ns = node.inclusive_ns.saturating_add(other.inclusive_ns);
+        node.self_ns = node.self_ns.saturating_add(other.self_ns);
+    }
+
     /// The totals of reconstructed calls; nodes in order of the first call of each path.
     ///
     /// Region ids are positions in the region list of `calls`.

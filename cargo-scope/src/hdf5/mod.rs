@@ -9,7 +9,7 @@ mod column;
 mod error;
 mod headers;
 mod layout;
-mod publish;
+pub(crate) mod publish;
 mod read;
 mod schema1;
 mod source;
