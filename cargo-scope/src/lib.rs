@@ -1,5 +1,13 @@
 //! The library behind the `cargo scope` subcommand.
 
+pub mod build;
+pub mod cli;
 pub mod collect;
 pub mod hdf5;
 pub mod merged;
+pub mod outputs;
+pub mod program;
+pub mod recordings;
+pub mod results;
+pub mod run;
+pub mod say;
