@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
 
+use scope_runtime::recording::Recording;
 use tests::outputs::{Run, files_below, integer};
 use tests::package::{Package, empty_folder};
 use tests::{subcommand, tools};
@@ -38,6 +39,16 @@ fn exit_02_fork_then_exit() {
     let calls = run.check_outputs();
     let parent = BTreeMap::from([("before", 1), ("parent_only", 1), ("background", 10_000)]);
     assert_eq!(calls.counts(), parent);
+    // The child wrote a recording of its own; it is named and kept.
+    let mut others = files_below(&run.folder);
+    others
+        .retain(|file| file.extension().is_some_and(|end| end == "scope") && !file.ends_with("rank0.scope"));
+    let [of_child] = &others[..] else { panic!("{others:?}") };
+    assert!(run.stderr.contains(of_child.file_name().unwrap().to_str().unwrap()), "{}", run.stderr);
+    let child = Recording::open(of_child).unwrap();
+    let regions: Vec<_> = child.profile().regions.iter().map(|region| region.name.as_str()).collect();
+    let calls: Vec<_> = child.profile().paths.nodes().iter().map(|path| path.calls).collect();
+    assert_eq!((regions, calls), (vec!["child_only"], vec![1]));
 }
 
 #[test]
