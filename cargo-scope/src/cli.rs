@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::build::CargoOptions;
+use crate::export::Ranks;
 
 /// What `--version` adds: the versions that have to fit together.
 const LONG_VERSION: &str = concat!(
@@ -115,18 +116,19 @@ pub struct ExportOptions {
     /// One entry per region instead of one per call path (prof)
     #[arg(long)]
     pub no_call_paths: bool,
-    /// Show only what lies below the regions of this name
-    #[arg(long, value_name = "NAME")]
-    pub root: Option<String>,
-    /// Name of the run, in titles and root entries [default: what the profile says]
+    /// Name of the root entry [default: `<LABEL rank N>`] (prof)
     #[arg(long, value_name = "TEXT")]
-    pub label: Option<String>,
+    pub root: Option<String>,
+    /// Label in titles, root entries and file names, once for each PROFILE [default: the label in
+    /// the profile, else the stem of its name]
+    #[arg(long, value_name = "TEXT")]
+    pub label: Vec<String>,
     /// Width of the picture in pixels (flame)
     #[arg(long, value_name = "PIXELS", value_parser = clap::value_parser!(u32).range(100..=100_000))]
     pub width: Option<u32>,
     /// Leave out frames narrower than this share of the whole, in percent (flame)
-    #[arg(long, value_name = "PERCENT", value_parser = percent)]
-    pub threshold: Option<f64>,
+    #[arg(long, value_name = "PERCENT", value_parser = percent, default_value = "0.1")]
+    pub threshold: f64,
     /// Keep the width of the picture where the window is wider or narrower (flame)
     #[arg(long)]
     pub fixed_width: bool,
@@ -148,52 +150,14 @@ pub enum ExportKind {
 #[derive(Clone, Debug, Default, Args)]
 pub struct SelectionOptions {
     /// Ranks to take: numbers and ranges such as `0,2-4`, or `all`
-    #[arg(long, value_name = "LIST", default_value = "all", value_parser = RankList::parse)]
-    pub ranks: RankList,
+    #[arg(long, value_name = "LIST", default_value = "all")]
+    pub ranks: Ranks,
     /// Take only regions that match this regular expression at the start of their name
     #[arg(long, value_name = "REGEX")]
     pub include: Vec<String>,
     /// Leave out regions that match this regular expression at the start of their name
     #[arg(long, value_name = "REGEX")]
     pub exclude: Vec<String>,
-}
-
-/// A list of ranks: `all`, or numbers and closed ranges.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct RankList(Option<Vec<(u32, u32)>>);
-
-impl RankList {
-    /// Whether `rank` is on the list.
-    pub fn contains(&self, rank: u32) -> bool {
-        self.0.as_ref().is_none_or(|ranges| ranges.iter().any(|&(low, high)| (low..=high).contains(&rank)))
-    }
-
-    /// The numbers on the list that `rank_is_there` denies; of a range, the ends.
-    pub fn missing(&self, rank_is_there: impl Fn(u32) -> bool) -> Vec<u32> {
-        let ends = self.0.iter().flatten().flat_map(|&(low, high)| [low, high]);
-        let mut missing: Vec<u32> = ends.filter(|&rank| !rank_is_there(rank)).collect();
-        missing.dedup();
-        missing
-    }
-
-    /// Reads `0,2-4` or `all`.
-    ///
-    /// # Errors
-    /// When a part is neither a number nor a range from low to high.
-    pub fn parse(text: &str) -> Result<RankList, String> {
-        if text.trim() == "all" {
-            return Ok(RankList(None));
-        }
-        text.split(',').map(rank_range).collect::<Result<_, _>>().map(|ranges| RankList(Some(ranges)))
-    }
-}
-
-fn rank_range(part: &str) -> Result<(u32, u32), String> {
-    let wrong = || format!("`{part}` is no rank; give numbers and ranges such as `0,2-4`, or `all`");
-    let number = |text: &str| text.trim().parse::<u32>().map_err(|_| wrong());
-    let (low, high) = part.split_once('-').unwrap_or((part, part));
-    let range = (number(low)?, number(high)?);
-    if range.0 <= range.1 { Ok(range) } else { Err(wrong()) }
 }
 
 fn percent(text: &str) -> Result<f64, String> {
@@ -232,18 +196,6 @@ mod tests {
         assert_eq!(program_args(&["cargo-scope", "run", "--", "a", "--", "b", "--"]), ["a", "--", "b", "--"]);
         assert_eq!(program_args(&["cargo-scope", "run", "a", "-x", "--bin"]), ["a", "-x", "--bin"]);
         assert_eq!(program_args(&["cargo-scope", "run", "--bin", "b", "--", "", "*"]), ["", "*"]);
-    }
-
-    #[test]
-    fn ranks_are_numbers_and_ranges() {
-        let list = RankList::parse("0,2-4").unwrap();
-        let taken: Vec<u32> = (0..7).filter(|&rank| list.contains(rank)).collect();
-        assert_eq!(taken, [0, 2, 3, 4]);
-        assert_eq!(list.missing(|rank| rank < 3), [4]);
-        assert!(RankList::parse("all").unwrap().contains(9));
-        for wrong in ["", "x", "3-1", "1,,2", "-1", "all,1"] {
-            assert!(RankList::parse(wrong).is_err(), "{wrong}");
-        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use cargo_scope::cli::{Cli, Command};
 use cargo_scope::program::Ending;
-use cargo_scope::{run, say};
+use cargo_scope::{commands, run, say};
 
 fn main() {
     let ending = command(Cli::from_command_line().command).unwrap_or_else(|error| {
@@ -15,7 +15,10 @@ fn main() {
 
 fn command(command: Command) -> Result<Ending> {
     match command {
-        Command::Run(options) => run::run(&options),
-        _ => todo!(),
+        Command::Run(options) => return run::run(&options),
+        Command::Collect(options) => commands::collect(&options)?,
+        Command::Inspect(options) => commands::inspect(&options)?,
+        Command::Export(options) => commands::export(&options)?,
     }
+    Ok(Ending::Status(0))
 }

@@ -64,7 +64,8 @@ fn output_folder(output: Option<&Path>, built: &Built) -> anyhow::Result<OutputF
 }
 
 fn run_recorded(options: &RunOptions, built: &Built, folder: &OutputFolder) -> anyhow::Result<Ending> {
-    if !options.cargo.quiet {
+    // With -v cargo writes it, for a program that is fresh.
+    if !options.cargo.quiet && options.cargo.verbose == 0 {
         announce(built, &options.args);
     }
     let mut command = build::run_command(&options.cargo, &options.args, true);
@@ -127,9 +128,9 @@ fn write_profile(
         say::note(format_args!("no profile: nothing in the recordings could be read; {}", kept(&folder)));
         return Ok(false);
     }
-    let written = results::write(&profile, &folder).with_context(|| kept(&folder))?;
+    let written = results::write(&profile, &built.name, &folder).with_context(|| kept(&folder))?;
     if !options.cargo.quiet {
-        results::summarise(&written);
+        results::summarise(&written)?;
     }
     if incomplete {
         say::note(format_args!("{}", kept(&folder)));
@@ -171,7 +172,7 @@ fn run_info(options: &CargoOptions, built: &Built) -> RunInfo {
     let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let split = |list: &String| list.split([',', ' ']).map(str::to_string).collect::<Vec<_>>();
     RunInfo {
-        label: None,
+        label: Some(built.name.clone()),
         build_profile: Some(options.profile_name().to_string()),
         rustc_version: first_line(Command::new(rustc).arg("--version")),
         features: options.features.iter().flat_map(split).filter(|name| !name.is_empty()).collect(),

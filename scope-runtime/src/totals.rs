@@ -83,4 +83,17 @@ impl PathTree {
         node.inclusive_ns += duration_ns;
         node.self_ns += self_ns;
     }
+    /// Adds the sums of another node, such as the same call path on another rank.
+    pub fn add_totals(&mut self, path: PathId, other: &PathTotals) {
+        if other.calls == 0 {
+            return;
+        }
+        let node = &mut self.nodes[path.0 as usize];
+        node.min_ns = if node.calls == 0 { other.min_ns } else { node.min_ns.min(other.min_ns) };
+        node.max_ns = node.max_ns.max(other.max_ns);
+        node.calls += other.calls;
+        node.open += other.open;
+        node.inclusive_ns += other.inclusive_ns;
+        node.self_ns += other.self_ns;
+    }
 }
