@@ -17,3 +17,4 @@ pub mod results;
 pub mod run;
 pub mod say;
 pub mod summary;
+mod units;

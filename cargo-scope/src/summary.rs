@@ -1,11 +1,29 @@
 //! The table at the end of a run: a tree of call paths with calls and times, then the files.
+//!
+//! ```text
+//! heat: 2 threads
+//!
+//! call path   calls  inclusive      self  share      mean       min       max
+//! main            1    2.310 s  1.204 ms   100%   2.310 s   2.310 s   2.310 s
+//! └─ sweep    1,200    2.309 s   2.309 s  99.9%  1.924 ms  1.873 ms  4.113 ms
+//!
+//! profile_rank0.prof  snakeviz target/scope/heat/1/profile_rank0.prof
+//! ```
+
+mod rows;
+mod table;
 
 use std::path::PathBuf;
 
+use anstyle::{AnsiColor, Style};
 use scope_runtime::profile::Profile;
+use unicode_width::UnicodeWidthStr;
 
-use crate::merged::MergedProfile;
+use self::rows::Rows;
+use crate::merged::{MergedProfile, MetadataValue};
+use crate::names::visible;
 use crate::paths::NamedPaths;
+use crate::units::{counted, duration};
 
 /// What the table is made from. Times in ns.
 #[derive(Clone, Debug, Default)]
@@ -70,14 +88,128 @@ impl Summary {
     /// The summary of a profile file with these call paths (see
     /// [`export::named_paths`](crate::export::named_paths)).
     pub fn of_merged(title: &str, profile: &MergedProfile, paths: NamedPaths) -> Summary {
-        let _ = profile;
-        Summary { title: title.to_string(), paths, ..Summary::default() }
+        let number = |key| match profile.metadata_value(key) {
+            Some(&MetadataValue::Integer(number)) => u64::try_from(number).unwrap_or(0),
+            _ => 0,
+        };
+        Summary {
+            title: title.to_string(),
+            paths,
+            lost_calls: number("lost_calls"),
+            open_calls: number("open_calls"),
+            faulty_calls: number("faulty_calls"),
+            files: Vec::new(),
+        }
     }
 
     /// The table as text, each line ended.
     pub fn render(&self, layout: &Layout) -> String {
-        let _ = layout;
-        String::new()
+        let paint = Paint { color: layout.color };
+        let mut text = String::new();
+        if !self.title.is_empty() {
+            text.push_str(&format!("{}\n\n", paint.strong(&visible(&self.title))));
+        }
+        let rows = rows::choose(&self.paths, layout);
+        if rows.shown.is_empty() {
+            text.push_str("No calls were recorded.\n");
+        } else {
+            text.push_str(&table::render(&self.paths, &rows, layout));
+        }
+        self.notes(&rows).iter().for_each(|note| text.push_str(&format!("{}\n", paint.warning(note))));
+        if !self.files.is_empty() {
+            text.push('\n');
+            self.render_files(&paint, &mut text);
+        }
+        text
+    }
+
+    /// What the reader must know about the numbers.
+    fn notes(&self, rows: &Rows) -> Vec<String> {
+        let mut notes = Vec::new();
+        if rows.left_out > 0 {
+            let paths = counted(rows.left_out, "more call path", "more call paths");
+            let deepest = counted(rows.levels.into(), "level", "levels");
+            let most = duration(rows.most_left_out_ns);
+            notes.push(format!("... {paths} of up to {most}; the tree has {deepest}"));
+        }
+        if self.open_calls > 0 {
+            let calls = counted(self.open_calls, "call was", "calls were");
+            notes.push(format!("* {calls} still open at the end, and cut there"));
+        }
+        if self.lost_calls > 0 {
+            let calls = counted(self.lost_calls, "call is", "calls are");
+            notes.push(format!("! {calls} missing: there was no room to record more"));
+        }
+        if self.faulty_calls > 0 {
+            let calls = counted(self.faulty_calls, "call", "calls");
+            notes.push(format!("! {calls} ended before the start (the clock stepped back), counted as 0 ns"));
+        }
+        notes
+    }
+
+    /// One line per file: its name, and the command that opens it.
+    fn render_files(&self, paint: &Paint, text: &mut String) {
+        let shown = &self.files[..self.files.len().min(MAX_FILES)];
+        let name = |file: &OutputFile| {
+            let name = file.path.file_name().unwrap_or(file.path.as_os_str()).to_string_lossy().into_owned();
+            visible(&name).into_owned()
+        };
+        let width = shown.iter().map(|file| name(file).width()).max().unwrap_or(0);
+        for file in shown {
+            let path = in_shell(&file.path.to_string_lossy());
+            let command = file.opener.as_ref().map_or(path.clone(), |opener| format!("{opener} {path}"));
+            let name = name(file);
+            let gap = " ".repeat(width - name.width());
+            text.push_str(&format!("{name}{gap}  {}\n", paint.command(&command)));
+        }
+        if let Some(more) = self.files.len().checked_sub(MAX_FILES).filter(|&more| more > 0) {
+            text.push_str(&format!("... {} beside them\n", counted(more as u64, "more file", "more files")));
+        }
+    }
+}
+
+/// Most lines of files: a run of 1,000 ranks writes 2,000.
+const MAX_FILES: usize = 12;
+
+/// `path` as a shell takes it for one word.
+fn in_shell(path: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "/._-+=@%:,".contains(c);
+    if !path.is_empty() && path.chars().all(plain) {
+        return path.to_string();
+    }
+    // One that would control the terminal is shown, at the price that it cannot be pasted.
+    let shown = if path.chars().any(char::is_control) { visible(path) } else { path.into() };
+    format!("'{}'", shown.replace('\'', r"'\''"))
+}
+
+/// Styles, or none.
+struct Paint {
+    color: bool,
+}
+
+impl Paint {
+    fn strong(&self, text: &str) -> String {
+        self.paint(Style::new().bold(), text)
+    }
+
+    fn faint(&self, text: &str) -> String {
+        self.paint(Style::new().dimmed(), text)
+    }
+
+    fn warning(&self, text: &str) -> String {
+        self.paint(AnsiColor::Yellow.on_default(), text)
+    }
+
+    fn hot(&self, text: &str) -> String {
+        self.paint(AnsiColor::Red.on_default().bold(), text)
+    }
+
+    fn command(&self, text: &str) -> String {
+        self.paint(AnsiColor::Cyan.on_default(), text)
+    }
+
+    fn paint(&self, style: Style, text: &str) -> String {
+        if self.color && !text.is_empty() { format!("{style}{text}{style:#}") } else { text.to_string() }
     }
 }
 
@@ -89,7 +221,7 @@ impl OutputFile {
 
     /// An SVG, which a browser opens.
     pub fn svg(path: PathBuf) -> OutputFile {
-        OutputFile { path, opener: Some("xdg-open".into()) }
+        OutputFile { path, opener: Some("open in a browser:".into()) }
     }
 
     /// A profile file, which `cargo scope inspect` opens.
@@ -97,3 +229,6 @@ impl OutputFile {
         OutputFile { path, opener: Some("cargo scope inspect".into()) }
     }
 }
+
+#[cfg(test)]
+mod tests;

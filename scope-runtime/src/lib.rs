@@ -21,6 +21,7 @@
 //! assert_eq!(grid, [1.0]);
 //! ```
 
+pub mod call_stack;
 mod clock;
 mod environment;
 mod finalize;

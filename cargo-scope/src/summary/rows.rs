@@ -1,0 +1,85 @@
+//! Which call paths are shown: the longest ones, each with all that is above it.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use scope_runtime::totals::PathId;
+
+use super::Layout;
+use crate::paths::NamedPaths;
+
+/// The rows of the table, and what is not in it.
+pub(super) struct Rows {
+    /// Parents before children, siblings by descending inclusive time.
+    pub(super) shown: Vec<Shown>,
+    /// Call paths that have no row.
+    pub(super) left_out: u64,
+    /// The longest inclusive time among them.
+    pub(super) most_left_out_ns: i64,
+    /// Levels of the whole tree.
+    pub(super) levels: u32,
+    /// Sum of the roots' inclusive time.
+    pub(super) total_ns: i64,
+}
+
+/// One row.
+pub(super) struct Shown {
+    pub(super) path: PathId,
+    /// For each level above and for this one, whether a later sibling is shown: what the tree
+    /// lines need. Empty for roots.
+    pub(super) continues: Vec<bool>,
+}
+
+/// Chooses the rows of `paths`.
+pub(super) fn choose(paths: &NamedPaths, layout: &Layout) -> Rows {
+    let nodes = paths.paths.nodes();
+    let children = paths.children();
+    let mut depth = vec![1u32; nodes.len()];
+    for (index, node) in nodes.iter().enumerate() {
+        depth[index] = node.parent.map_or(1, |parent| depth[parent.0 as usize] + 1);
+    }
+    // Best first: whatever is taken, its parent was taken before.
+    let rank = |path: PathId| (nodes[path.0 as usize].inclusive_ns, Reverse(path));
+    let mut open: BinaryHeap<_> = children.roots().iter().map(|&path| rank(path)).collect();
+    let mut taken = vec![false; nodes.len()];
+    let mut count = 0;
+    while count < layout.max_rows {
+        let Some((_, Reverse(path))) = open.pop() else { break };
+        taken[path.0 as usize] = true;
+        count += 1;
+        if (depth[path.0 as usize] as usize) < layout.max_depth {
+            open.extend(children.of(path).iter().map(|&child| rank(child)));
+        }
+    }
+    let left_out = nodes.iter().zip(&taken).filter(|(_, taken)| !**taken).map(|(node, _)| node.inclusive_ns);
+    Rows {
+        left_out: (nodes.len() - count) as u64,
+        most_left_out_ns: left_out.max().unwrap_or(0),
+        levels: depth.iter().copied().max().unwrap_or(0),
+        total_ns: children.roots().iter().map(|root| nodes[root.0 as usize].inclusive_ns).sum(),
+        shown: in_tree_order(paths, &taken),
+    }
+}
+
+/// The taken rows as a tree is written.
+fn in_tree_order(paths: &NamedPaths, taken: &[bool]) -> Vec<Shown> {
+    let nodes = paths.paths.nodes();
+    let children = paths.children();
+    let mut shown: Vec<Shown> = Vec::new();
+    let mut pending: Vec<Shown> = Vec::new();
+    let push = |pending: &mut Vec<Shown>, siblings: &[PathId], above: Option<&[bool]>| {
+        let mut siblings: Vec<_> = siblings.iter().copied().filter(|path| taken[path.0 as usize]).collect();
+        // The last one comes off the stack first.
+        siblings.sort_by_key(|path| (nodes[path.0 as usize].inclusive_ns, Reverse(*path)));
+        for (place, path) in siblings.into_iter().enumerate() {
+            let continues = above.map(|above| [above, &[place > 0]].concat()).unwrap_or_default();
+            pending.push(Shown { path, continues });
+        }
+    };
+    push(&mut pending, children.roots(), None);
+    while let Some(row) = pending.pop() {
+        push(&mut pending, children.of(row.path), Some(&row.continues));
+        shown.push(row);
+    }
+    shown
+}

@@ -1,0 +1,160 @@
+use scope_runtime::profile::RegionId;
+use scope_runtime::totals::{PathId, PathTree};
+
+use super::*;
+
+fn step(paths: &mut PathTree, parent: Option<PathId>, region: u32, times: &[(i64, i64)]) -> PathId {
+    let path = paths.step(parent, RegionId(region));
+    times.iter().for_each(|&(inclusive_ns, self_ns)| paths.add_call(path, inclusive_ns, self_ns, false));
+    path
+}
+
+fn summary(names: &[&str], paths: PathTree) -> Summary {
+    let names = names.iter().map(|name| name.to_string()).collect();
+    Summary { paths: NamedPaths { names, paths }, ..Summary::default() }
+}
+
+/// ```text
+/// main 2 s   read 20 us
+///            solve 1.9 s   sweep 1.5 s in 1,200 calls
+///                          测试 100 ms
+/// worker 500 ms
+/// ```
+fn small() -> Summary {
+    let mut paths = PathTree::default();
+    let worker = paths.step(None, RegionId(5));
+    paths.add_call(worker, 500_000_000, 500_000_000, true);
+    let main = step(&mut paths, None, 0, &[(2_000_000_000, 99_980_000)]);
+    step(&mut paths, Some(main), 1, &[(20_000, 20_000)]);
+    let solve = step(&mut paths, Some(main), 2, &[(1_900_000_000, 300_000_000)]);
+    step(&mut paths, Some(solve), 3, &[(1_250_000, 1_250_000); 1200]);
+    step(&mut paths, Some(solve), 4, &[(99_999_993, 99_999_993), (7, 7)]);
+    summary(&["main", "read\u{1b}[2J", "solve", "sweep", "测试", "worker"], paths)
+}
+
+#[test]
+fn the_table_is_a_tree_with_aligned_columns() {
+    let mut summary = small();
+    summary.title = "heat: 2 threads".into();
+    summary.open_calls = 1;
+    summary.files = vec![
+        OutputFile::hdf5("out dir/profile.h5".into()),
+        OutputFile::prof("out/profile_rank0.prof".into()),
+        OutputFile::svg("out/flamegraph_rank0.svg".into()),
+        OutputFile { path: "out/other".into(), opener: None },
+    ];
+    let expected = r"heat: 2 threads
+
+call path       calls   inclusive      self  share      mean       min       max
+main                1     2.000 s  99.98 ms  80.0%   2.000 s   2.000 s   2.000 s
+├─ solve            1     1.900 s  300.0 ms  76.0%   1.900 s   1.900 s   1.900 s
+│  ├─ sweep     1,200     1.500 s   1.500 s  60.0%  1.250 ms  1.250 ms  1.250 ms
+│  └─ 测试          2    100.0 ms  100.0 ms   4.0%  50.00 ms      7 ns  100.0 ms
+└─ read\x1b[2J      1    20.00 us  20.00 us  <0.1%  20.00 us  20.00 us  20.00 us
+worker              1*   500.0 ms  500.0 ms  20.0%  500.0 ms  500.0 ms  500.0 ms
+* 1 call was still open at the end, and cut there
+
+profile.h5            cargo scope inspect 'out dir/profile.h5'
+profile_rank0.prof    snakeviz out/profile_rank0.prof
+flamegraph_rank0.svg  open in a browser: out/flamegraph_rank0.svg
+other                 out/other
+";
+    let text = summary.render(&Layout::default());
+    assert_eq!(text, expected, "\n{text}");
+}
+
+#[test]
+fn colour_changes_nothing_but_styles() {
+    let mut summary = small();
+    summary.lost_calls = 3;
+    summary.title = "heat".into();
+    let plain = summary.render(&Layout::default());
+    let colored = summary.render(&Layout { color: true, ..Layout::default() });
+    assert!(!plain.contains('\u{1b}'));
+    assert!(colored.contains("\u{1b}[1mheat\u{1b}[0m"));
+    let mut stripped = String::new();
+    for (at, piece) in colored.split('\u{1b}').enumerate() {
+        stripped.push_str(if at == 0 { piece } else { piece.split_once('m').unwrap().1 });
+    }
+    assert_eq!(stripped, plain);
+}
+
+#[test]
+fn wide_trees_show_the_longest_paths_and_say_what_is_left_out() {
+    let mut paths = PathTree::default();
+    let main = step(&mut paths, None, 0, &[(1_000_000, 0)]);
+    for region in 1..=1000 {
+        step(&mut paths, Some(main), region, &[(i64::from(region), i64::from(region))]);
+    }
+    let names: Vec<_> = (0..=1000).map(|region| format!("r{region}")).collect();
+    let names: Vec<_> = names.iter().map(String::as_str).collect();
+    let text = summary(&names, paths).render(&Layout { max_rows: 3, ..Layout::default() });
+    let expected = "\
+call path  calls  inclusive      self  share      mean       min       max
+r0             1   1.000 ms      0 ns   100%  1.000 ms  1.000 ms  1.000 ms
+├─ r1000       1   1.000 us  1.000 us   0.1%  1.000 us  1.000 us  1.000 us
+└─ r999        1     999 ns    999 ns   0.1%    999 ns    999 ns    999 ns
+... 998 more call paths of up to 998 ns; the tree has 2 levels
+";
+    assert_eq!(text, expected, "\n{text}");
+}
+
+#[test]
+fn a_very_deep_tree_takes_few_lines() {
+    let mut paths = PathTree::default();
+    let mut path = None;
+    for level in 0..100_000 {
+        path = Some(step(&mut paths, path, 0, &[(100_000 - level, 1)]));
+    }
+    let text = summary(&["dig"], paths).render(&Layout::default());
+    assert_eq!(text.lines().count(), 18);
+    assert!(text.ends_with("\n... 99,984 more call paths of up to 99.98 us; the tree has 100,000 levels\n"));
+}
+
+#[test]
+fn long_names_keep_both_ends() {
+    let mut paths = PathTree::default();
+    step(&mut paths, None, 0, &[(10, 10)]);
+    let name = format!("begin{}end", "测".repeat(100));
+    let text = summary(&[&name], paths).render(&Layout { max_name_width: 20, ..Layout::default() });
+    assert!(text.contains("begin测测…测测测end"), "{text}");
+}
+
+#[test]
+fn what_is_missing_is_said() {
+    let summary = Summary { lost_calls: 1234, faulty_calls: 1, ..Summary::default() };
+    let expected = "No calls were recorded.\n\
+                    ! 1,234 calls are missing: there was no room to record more\n\
+                    ! 1 call ended before the start (the clock stepped back), counted as 0 ns\n";
+    assert_eq!(summary.render(&Layout::default()), expected);
+}
+
+#[test]
+fn many_files_are_counted() {
+    let file = |rank| OutputFile::prof(format!("out/profile_rank{rank}.prof").into());
+    let summary = Summary { files: (0..2000).map(file).collect(), ..Summary::default() };
+    let text = summary.render(&Layout::default());
+    assert!(text.ends_with("\n... 1,988 more files beside them\n"));
+    assert_eq!(text.lines().count(), 15);
+}
+
+#[test]
+fn recordings_are_added_up() {
+    let mut profile = Profile { lost_calls: 2, open_calls: 1, ..Profile::default() };
+    profile.regions.push(scope_runtime::profile::Region {
+        name: "main".into(),
+        file: String::new(),
+        line: 0,
+    });
+    step(&mut profile.paths, None, 0, &[(10, 10)]);
+    let summary = Summary::of_profiles("two ranks", [&profile, &profile]);
+    assert_eq!((summary.lost_calls, summary.open_calls), (4, 2));
+    assert_eq!(summary.paths.paths.nodes()[0].calls, 2);
+}
+
+#[test]
+fn paths_are_words_of_a_shell() {
+    assert_eq!(in_shell("target/scope/a-b_1.svg"), "target/scope/a-b_1.svg");
+    assert_eq!(in_shell("it's $HOME"), r"'it'\''s $HOME'");
+    assert_eq!(in_shell(""), r"''");
+}

@@ -1,0 +1,113 @@
+//! Parents as they were recorded, for files that have `call_ids` and `parent_ids`.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::arrays::{CallArrays, NO_PARENT, RegionTable};
+use super::input::RegionCalls;
+use super::lanes::Lanes;
+use super::order::{Item, Run, in_order};
+
+/// The calls with their recorded parents. `None` when a region has no ids, or when they
+/// contradict each other or the times: then the intervals decide.
+pub(super) fn build(regions: &[RegionCalls<'_>], calls: usize) -> Option<CallArrays> {
+    let has_ids = |region: &RegionCalls<'_>| region.call_ids.is_some() && region.parent_ids.is_some();
+    if calls == 0 || !regions.iter().filter(|region| !region.is_empty()).all(has_ids) {
+        return None;
+    }
+    let lanes = Lanes::find(regions);
+    let table = Arc::new(RegionTable::of(regions));
+    let mut arrays = CallArrays::with_capacity(table, lanes.numbers.as_deref(), calls);
+    let mut ids = Vec::with_capacity(calls);
+    let mut parents = Vec::with_capacity(calls);
+    let id_of = |item: &Item, runs: &[Run]| {
+        let region = &regions[runs[item.run as usize].region as usize];
+        region.call_ids.map_or(-1, |ids| ids[item.call as usize])
+    };
+    let entered_first = |a: &Item, b: &Item, runs: &[Run]| id_of(a, runs) < id_of(b, runs);
+    let taken: Result<(), ()> = in_order(regions, &lanes, entered_first, |runs, items| {
+        for item in items {
+            let run = &runs[item.run as usize];
+            arrays.start_ns.push(item.start);
+            arrays.end_ns.push(item.end);
+            arrays.call_index.push(item.call);
+            arrays.region_index.extend(std::iter::once(run.region));
+            if let Some(lane) = &mut arrays.lane {
+                lane.index.extend(std::iter::once(run.lane));
+            }
+            ids.push(id_of(item, runs));
+            let region = &regions[run.region as usize];
+            parents.push(region.parent_ids.map_or(-1, |parents| parents[item.call as usize]));
+            if item.end < item.start {
+                return Err(());
+            }
+        }
+        Ok(())
+    });
+    taken.ok()?;
+    let places = Places::new(&ids)?;
+    for (at, parent) in parents.into_iter().enumerate() {
+        let parent = if parent < 0 { NO_PARENT } else { places.get(parent)? };
+        hang(&mut arrays, at, parent)?;
+    }
+    arrays.exclusive_ns.iter().all(|exclusive| *exclusive >= 0).then_some(arrays)
+}
+
+/// Hangs call `at` from `parent`, which must come before it, on its lane, and contain it.
+fn hang(arrays: &mut CallArrays, at: usize, parent: u32) -> Option<()> {
+    let duration = arrays.duration_ns(at);
+    let mut depth = 0;
+    if parent != NO_PARENT {
+        let above = parent as usize;
+        let same_lane = arrays.lane.as_ref().is_none_or(|lane| lane.index.get(above) == lane.index.get(at));
+        if above >= at || arrays.end_ns[above] < arrays.end_ns[at] || !same_lane {
+            return None;
+        }
+        depth = arrays.depth[above] + 1;
+        arrays.exclusive_ns[above] = arrays.exclusive_ns[above].saturating_sub(duration);
+    }
+    arrays.parent.push(parent);
+    arrays.depth.push(depth);
+    arrays.exclusive_ns.push(duration);
+    Some(())
+}
+
+/// Where each recorded id is in call-id order.
+enum Places {
+    /// By id minus the smallest, for ids that lie close together.
+    Table(i64, Vec<u32>),
+    Map(HashMap<i64, u32>),
+}
+
+impl Places {
+    /// `None` when an id occurs twice or is negative.
+    fn new(ids: &[i64]) -> Option<Places> {
+        let (first, last) = (*ids.iter().min()?, *ids.iter().max()?);
+        if first < 0 {
+            return None;
+        }
+        if (last - first) as u64 / 4 > ids.len() as u64 {
+            let map: HashMap<i64, u32> = ids.iter().copied().zip(0..).collect();
+            return (map.len() == ids.len()).then_some(Places::Map(map));
+        }
+        let mut table = vec![NO_PARENT; (last - first) as usize + 1];
+        for (id, place) in ids.iter().zip(0..) {
+            let slot = &mut table[(id - first) as usize];
+            if std::mem::replace(slot, place) != NO_PARENT {
+                return None;
+            }
+        }
+        Some(Places::Table(first, table))
+    }
+
+    /// `None` when no call has this id.
+    fn get(&self, id: i64) -> Option<u32> {
+        match self {
+            Places::Table(first, table) => {
+                let slot = table.get(usize::try_from(id.checked_sub(*first)?).ok()?)?;
+                (*slot != NO_PARENT).then_some(*slot)
+            }
+            Places::Map(map) => map.get(&id).copied(),
+        }
+    }
+}
