@@ -139,6 +139,7 @@ fn build_selection(
     let mut command = cargo();
     command.arg("build").args(options.for_build(selection));
     command.arg("--message-format=json-diagnostic-rendered-ansi").stdout(Stdio::piped());
+    command.env_remove("SCOPE_OUTPUT");
     let mut child = command.spawn().with_context(|| cannot_start(&command))?;
     let messages = child.stdout.take().expect("stdout is piped");
     let mut held_back = HeldBack::default();
