@@ -1,10 +1,21 @@
 //! From profiles to `.prof` and SVG files: which ranks, which regions, which file names.
+//!
+//! Input are profiles as collected or read from a file, of this tool or of the Python package.
 
-use std::io;
+mod error;
+mod files;
+mod ranks;
+mod select;
+
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 
-use crate::flame::FlameOptions;
+use scope_runtime::pstats::{self, Entry, Key, Pstats, PstatsOptions};
+
+pub use self::error::Error;
+use self::files::{Names, write_file};
+pub use self::ranks::Ranks;
+use self::select::Selected;
+use crate::flame::{self, FlameOptions};
 use crate::merged::MergedProfile;
 use crate::paths::NamedPaths;
 
@@ -18,6 +29,9 @@ pub struct Run<'a> {
 }
 
 /// Which part of a profile is exported.
+///
+/// What is not selected is as if it had not been recorded: the children of a hidden call hang
+/// from the nearest call that is kept, whose own time takes over the hidden call's.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selection {
     /// Ranks.
@@ -26,30 +40,6 @@ pub struct Selection {
     pub include: Vec<String>,
     /// Regular expressions, matched at the start of region names; they win over `include`.
     pub exclude: Vec<String>,
-}
-
-/// Ranks to export, parsed from text such as `0,2-4` or `all`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ranks {
-    /// Every rank of the profile.
-    All,
-    /// These, in ascending order without repeats.
-    List(Vec<u32>),
-}
-
-impl Default for Ranks {
-    /// Every rank: a rank that is not asked for is a surprise, one file more is none.
-    fn default() -> Ranks {
-        Ranks::All
-    }
-}
-
-impl FromStr for Ranks {
-    type Err = Error;
-
-    fn from_str(text: &str) -> Result<Ranks, Error> {
-        Err(Error::BadRanks { text: text.into() })
-    }
 }
 
 /// How a `.prof` file is made.
@@ -67,27 +57,21 @@ impl Default for ProfOptions {
     }
 }
 
-/// Why an export failed.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum Error {
-    /// Ranks that are none.
-    #[error("`{text}` is no list of ranks: write `0,2-4` or `all`")]
-    BadRanks {
-        /// What was given.
-        text: String,
-    },
-    /// A file that could not be written; what was there before is as it was.
-    #[error("failed to write `{}`: {source}", path.display())]
-    Write {
-        /// The file.
-        path: PathBuf,
-        /// The cause.
-        source: io::Error,
-    },
+/// The `pstats` dict of one rank of one run.
+#[derive(Clone, Debug)]
+pub struct RankStats {
+    /// Label of the run, unique among those given.
+    pub label: String,
+    /// MPI rank.
+    pub rank: u32,
+    /// The dict.
+    pub stats: Pstats,
 }
 
 /// Writes `STEM[_SLUG]_rank<N>.prof` beside `path` for each rank of each run; gives the paths.
+///
+/// The slug, made from the label, is there with more than one run. Missing folders are made. A
+/// rank without calls gets a file with the root entry alone, which `pstats` can load.
 ///
 /// # Errors
 /// See [`Error`]; files written before the failing one stay.
@@ -97,11 +81,39 @@ pub fn export_prof(
     selection: &Selection,
     options: &ProfOptions,
 ) -> Result<Vec<PathBuf>, Error> {
-    let _ = (runs, path, selection, options);
-    Ok(Vec::new())
+    let mut written = Vec::new();
+    for_each_rank(runs, selection, |names, run, rank, selected| {
+        let stats = rank_stats(selected, &names.labels[run], rank, options)?;
+        let file = names.file(path, run, Some(rank), "prof");
+        write_file(&file, |out| pstats::write_prof(&stats, out))?;
+        written.push(file);
+        Ok(())
+    })?;
+    Ok(written)
+}
+
+/// As [`export_prof`], in memory.
+///
+/// # Errors
+/// See [`Error`].
+pub fn to_pstats(
+    runs: &[Run<'_>],
+    selection: &Selection,
+    options: &ProfOptions,
+) -> Result<Vec<RankStats>, Error> {
+    let mut all = Vec::new();
+    for_each_rank(runs, selection, |names, run, rank, selected| {
+        let label = names.labels[run].clone();
+        let stats = rank_stats(selected, &label, rank, options)?;
+        all.push(RankStats { label, rank, stats });
+        Ok(())
+    })?;
+    Ok(all)
 }
 
 /// Writes `STEM[_SLUG]_rank<N>.svg` beside `path` for each rank of each run; gives the paths.
+///
+/// A rank without calls gets a picture that says so.
 ///
 /// # Errors
 /// See [`Error`]; files written before the failing one stay.
@@ -111,8 +123,17 @@ pub fn export_flame(
     selection: &Selection,
     options: &FlameOptions,
 ) -> Result<Vec<PathBuf>, Error> {
-    let _ = (runs, path, selection, options);
-    Ok(Vec::new())
+    let mut written = Vec::new();
+    for_each_rank(runs, selection, |names, run, rank, selected| {
+        let label = &names.labels[run];
+        let only_rank = runs[run].profile.ranks() <= 1;
+        let title = if only_rank { label.clone() } else { format!("{label} rank {rank}") };
+        let file = names.file(path, run, Some(rank), "svg");
+        write_flame(&file, &selected.paths(rank)?, title, options)?;
+        written.push(file);
+        Ok(())
+    })?;
+    Ok(written)
 }
 
 /// Writes one flame graph of all selected ranks together, `STEM[_SLUG].svg`, for each run.
@@ -125,15 +146,88 @@ pub fn export_merged_flame(
     selection: &Selection,
     options: &FlameOptions,
 ) -> Result<Vec<PathBuf>, Error> {
-    let _ = (runs, path, selection, options);
-    Ok(Vec::new())
+    let names = Names::of(runs)?;
+    let mut written = Vec::new();
+    for (index, run) in runs.iter().enumerate() {
+        let label = &names.labels[index];
+        let selected = Selected::new(run.profile, selection).map_err(|error| error.in_run(label))?;
+        let paths = selected.all_paths().map_err(|error| error.in_run(label))?;
+        let ranks = selected.ranks.len();
+        let title = if ranks == 1 { label.clone() } else { format!("{label}, {ranks} ranks together") };
+        let file = names.file(path, index, None, "svg");
+        write_flame(&file, &paths, title, options)?;
+        written.push(file);
+    }
+    Ok(written)
 }
 
 /// The call paths of the selected ranks and regions, added up.
 ///
 /// # Errors
-/// When the selection does not fit the profile, or its calls do not nest.
+/// When the selection does not fit the profile.
 pub fn named_paths(profile: &MergedProfile, selection: &Selection) -> Result<NamedPaths, Error> {
-    let _ = (profile, selection);
-    Ok(NamedPaths::default())
+    Selected::new(profile, selection)?.all_paths()
 }
+
+/// What is missing from exports: for each lane whose calls do not nest, one line with the two
+/// calls at fault. Empty for profiles with call ids, so for all that this tool records.
+///
+/// # Errors
+/// When the selection does not fit the profile.
+pub fn lanes_left_out(profile: &MergedProfile, selection: &Selection) -> Result<Vec<String>, Error> {
+    let selected = Selected::new(profile, selection)?;
+    let mut lines = Vec::new();
+    for &rank in &selected.ranks {
+        let errors = selected.calls(rank)?.errors;
+        lines.extend(errors.iter().map(|error| format!("rank {rank}: a lane is left out: {error}")));
+    }
+    Ok(lines)
+}
+
+/// Calls `export` for each selected rank of each run, with the run's index and its selection.
+fn for_each_rank(
+    runs: &[Run<'_>],
+    selection: &Selection,
+    mut export: impl FnMut(&Names, usize, u32, &Selected<'_>) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let names = Names::of(runs)?;
+    for (index, run) in runs.iter().enumerate() {
+        let in_run = |error: Error| error.in_run(&names.labels[index]);
+        let selected = Selected::new(run.profile, selection).map_err(in_run)?;
+        for &rank in &selected.ranks {
+            export(&names, index, rank, &selected).map_err(in_run)?;
+        }
+    }
+    Ok(())
+}
+
+fn rank_stats(
+    selected: &Selected<'_>,
+    label: &str,
+    rank: u32,
+    options: &ProfOptions,
+) -> Result<Pstats, Error> {
+    let root = options.root.clone().unwrap_or_else(|| format!("<{label} rank {rank}>"));
+    let calls = selected.calls(rank)?.calls;
+    let mut stats =
+        pstats::build_pstats_dict(&calls, Some(&root), options.call_paths, &PstatsOptions::default());
+    if stats.is_empty() {
+        // `pstats` refuses an empty dict.
+        let key = Key {
+            file: pstats::PSEUDO_FILENAME.into(),
+            line: pstats::PSEUDO_LINENO,
+            name: root.as_str().into(),
+        };
+        stats.insert(Entry { key, cc: 1, nc: 1, tt_s: 0.0, ct_s: 0.0, callers: Vec::new() });
+    }
+    Ok(stats)
+}
+
+fn write_flame(file: &Path, paths: &NamedPaths, title: String, options: &FlameOptions) -> Result<(), Error> {
+    let title = options.title.clone().unwrap_or(title);
+    let options = FlameOptions { title: Some(title), ..options.clone() };
+    write_file(file, |out| flame::write_svg(paths, &options, out))
+}
+
+#[cfg(test)]
+mod tests;

@@ -2,9 +2,10 @@
 //!
 //! Input comes from the replay of a recording or from reconstructed call columns; all sums are
 //! exact integers in ns, so that for every node inclusive = self + sum of children's inclusive.
+//! Sums beyond 2^63 ns (292 years) stay there.
 
-use std::collections::HashMap;
-
+use crate::call_stack::CallArrays;
+use crate::id_map::IdMap;
 use crate::profile::RegionId;
 
 /// Index of a node in a [`PathTree`].
@@ -32,12 +33,34 @@ pub struct PathTotals {
     pub max_ns: i64,
 }
 
+/// Sums over all calls of one region, wherever it was called. Times in ns.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RegionTotals {
+    /// Number of calls.
+    pub calls: u64,
+    /// Calls without a call of the same region around them.
+    pub primitive_calls: u64,
+    /// Calls that were cut at the end of recording.
+    pub open: u64,
+    /// Sum of the durations of the primitive calls: what is inside a recursion counts once.
+    pub inclusive_ns: i64,
+    /// Sum of durations minus those of direct children, over all calls.
+    pub self_ns: i64,
+    /// Shortest duration of any call; 0 without calls.
+    pub min_ns: i64,
+    /// Longest duration of any call; 0 without calls.
+    pub max_ns: i64,
+}
+
 /// The tree of call paths; parents come before their children.
 #[derive(Clone, Debug, Default)]
 pub struct PathTree {
     nodes: Vec<PathTotals>,
-    by_step: HashMap<(Option<PathId>, RegionId), PathId>,
+    by_step: IdMap,
 }
+
+/// Stands for "no parent" in the map of steps; no node has this id.
+const TOP: u32 = u32::MAX;
 
 impl PathTree {
     /// All nodes, parents before children; the index is the [`PathId`].
@@ -46,29 +69,43 @@ impl PathTree {
     }
 
     /// The node below `parent` for `region`, made when it is not there yet.
+    ///
+    /// # Panics
+    ///
+    /// At 2^32 - 1 nodes.
+    #[inline]
     pub fn step(&mut self, parent: Option<PathId>, region: RegionId) -> PathId {
-        *self.by_step.entry((parent, region)).or_insert_with(|| {
-            let id = PathId(u32::try_from(self.nodes.len()).expect("fewer than 2^32 call paths"));
-            self.nodes.push(PathTotals {
-                parent,
-                region,
-                calls: 0,
-                open: 0,
-                inclusive_ns: 0,
-                self_ns: 0,
-                min_ns: 0,
-                max_ns: 0,
-            });
-            id
-        })
+        let above = parent.map_or(TOP, |PathId(parent)| parent);
+        let new = self.nodes.len() as u32;
+        let id = self.by_step.get_or_insert(above, region.0, new);
+        if id == new {
+            self.push(parent, region);
+        }
+        PathId(id)
+    }
+
+    #[cold]
+    fn push(&mut self, parent: Option<PathId>, region: RegionId) {
+        assert!(self.nodes.len() < TOP as usize - 1, "fewer than 2^32 - 1 call paths");
+        self.nodes.push(PathTotals {
+            parent,
+            region,
+            calls: 0,
+            open: 0,
+            inclusive_ns: 0,
+            self_ns: 0,
+            min_ns: 0,
+            max_ns: 0,
+        });
     }
 
     /// The same tree with each region replaced; `to` must give different regions different ids.
     pub(crate) fn map_regions(mut self, mut to: impl FnMut(RegionId) -> RegionId) -> PathTree {
-        self.by_step.clear();
+        self.by_step = IdMap::default();
         for (index, node) in self.nodes.iter_mut().enumerate() {
             node.region = to(node.region);
-            self.by_step.insert((node.parent, node.region), PathId(index as u32));
+            let above = node.parent.map_or(TOP, |PathId(parent)| parent);
+            self.by_step.get_or_insert(above, node.region.0, index as u32);
         }
         self
     }
@@ -80,9 +117,10 @@ impl PathTree {
         node.max_ns = node.max_ns.max(duration_ns);
         node.calls += 1;
         node.open += u64::from(open);
-        node.inclusive_ns += duration_ns;
-        node.self_ns += self_ns;
+        node.inclusive_ns = node.inclusive_ns.saturating_add(duration_ns);
+        node.self_ns = node.self_ns.saturating_add(self_ns);
     }
+
     /// Adds the sums of another node, such as the same call path on another rank.
     pub fn add_totals(&mut self, path: PathId, other: &PathTotals) {
         if other.calls == 0 {
@@ -93,7 +131,157 @@ impl PathTree {
         node.max_ns = node.max_ns.max(other.max_ns);
         node.calls += other.calls;
         node.open += other.open;
-        node.inclusive_ns += other.inclusive_ns;
-        node.self_ns += other.self_ns;
+        node.inclusive_ns = node.inclusive_ns.saturating_add(other.inclusive_ns);
+        node.self_ns = node.self_ns.saturating_add(other.self_ns);
+    }
+
+    /// The totals of reconstructed calls; nodes in order of the first call of each path.
+    ///
+    /// Region ids are positions in the region list of `calls`.
+    pub fn from_calls(calls: &CallArrays) -> PathTree {
+        let mut tree = PathTree::default();
+        let paths = tree.walk(calls, |_, _| ());
+        for (id, path) in paths.into_iter().enumerate() {
+            tree.add_call(PathId(path), calls.duration_ns(id), calls.exclusive_ns[id], false);
+        }
+        tree
+    }
+
+    /// As [`from_calls`](Self::from_calls) without shortest and longest durations, in half the time:
+    /// inclusive times are summed over nodes, not over calls.
+    pub(crate) fn sums_of(calls: &CallArrays) -> PathTree {
+        let mut tree = PathTree::default();
+        tree.walk(calls, |node, exclusive_ns| {
+            node.calls += 1;
+            node.self_ns = node.self_ns.saturating_add(exclusive_ns);
+        });
+        for at in (0..tree.nodes.len()).rev() {
+            let node = &mut tree.nodes[at];
+            node.inclusive_ns = node.inclusive_ns.saturating_add(node.self_ns);
+            let inclusive_ns = node.inclusive_ns;
+            if let Some(PathId(parent)) = node.parent {
+                let above = &mut tree.nodes[parent as usize].inclusive_ns;
+                *above = above.saturating_add(inclusive_ns);
+            }
+        }
+        tree
+    }
+
+    /// Finds the path of each call; `visit` gets its node and its exclusive time.
+    pub(crate) fn walk(
+        &mut self,
+        calls: &CallArrays,
+        mut visit: impl FnMut(&mut PathTotals, i64),
+    ) -> Vec<u32> {
+        use crate::call_stack::SmallColumn;
+        match &calls.region_index {
+            SmallColumn::U8(regions) => self.walk_regions(calls, regions, &mut visit),
+            SmallColumn::U16(regions) => self.walk_regions(calls, regions, &mut visit),
+            SmallColumn::U32(regions) => self.walk_regions(calls, regions, &mut visit),
+        }
+    }
+
+    fn walk_regions<T: Copy + Into<u32>>(
+        &mut self,
+        calls: &CallArrays,
+        regions: &[T],
+        visit: &mut impl FnMut(&mut PathTotals, i64),
+    ) -> Vec<u32> {
+        let mut paths: Vec<u32> = Vec::with_capacity(calls.len());
+        for ((&region, &parent), &exclusive_ns) in regions.iter().zip(&calls.parent).zip(&calls.exclusive_ns)
+        {
+            let above = paths.get(parent as usize).copied().map(PathId);
+            let PathId(path) = self.step(above, RegionId(region.into()));
+            paths.push(path);
+            visit(&mut self.nodes[path as usize], exclusive_ns);
+        }
+        paths
+    }
+
+    /// Per node, whether its region occurs further up on its path too.
+    pub fn recursive(&self) -> Vec<bool> {
+        let (mut first_child, mut next) = (vec![TOP; self.nodes.len()], vec![TOP; self.nodes.len()]);
+        let mut first_top = TOP;
+        for at in (0..self.nodes.len()).rev() {
+            let first = match self.nodes[at].parent {
+                Some(PathId(parent)) => &mut first_child[parent as usize],
+                None => &mut first_top,
+            };
+            next[at] = std::mem::replace(first, at as u32);
+        }
+        let regions = self.nodes.iter().map(|node| node.region.0 as usize + 1).max().unwrap_or(0);
+        let mut open = vec![0_u32; regions];
+        let mut recursive = vec![false; self.nodes.len()];
+        let mut at = first_top;
+        while at != TOP {
+            let node = at as usize;
+            let region = self.nodes[node].region.0 as usize;
+            recursive[node] = open[region] > 0;
+            open[region] += 1;
+            at = first_child[node];
+            let mut leave = Some(PathId(node as u32)).filter(|_| at == TOP);
+            while let Some(PathId(node)) = leave {
+                open[self.nodes[node as usize].region.0 as usize] -= 1;
+                at = next[node as usize];
+                leave = self.nodes[node as usize].parent.filter(|_| at == TOP);
+            }
+        }
+        recursive
+    }
+
+    /// Totals per region; the index is the region id, the length one more than the largest.
+    pub fn region_totals(&self) -> Vec<RegionTotals> {
+        let regions = self.nodes.iter().map(|node| node.region.0 as usize + 1).max().unwrap_or(0);
+        let mut totals = vec![RegionTotals::default(); regions];
+        for (node, recursive) in self.nodes.iter().zip(self.recursive()) {
+            let total = &mut totals[node.region.0 as usize];
+            if node.calls > 0 {
+                total.min_ns = if total.calls == 0 { node.min_ns } else { total.min_ns.min(node.min_ns) };
+            }
+            total.max_ns = total.max_ns.max(node.max_ns);
+            total.calls += node.calls;
+            total.open += node.open;
+            total.self_ns = total.self_ns.saturating_add(node.self_ns);
+            if !recursive {
+                total.primitive_calls += node.calls;
+                total.inclusive_ns = total.inclusive_ns.saturating_add(node.inclusive_ns);
+            }
+        }
+        totals
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::call_stack::{Mode, RegionCalls, build_call_arrays};
+
+    /// main [0 ................ 100]
+    /// walk   [10 ..... 50] [60,70]
+    /// walk     [20,30]
+    fn recursion() -> PathTree {
+        let main = RegionCalls::new("main", &[0], &[100]);
+        let walk = RegionCalls::new("walk", &[10, 20, 60], &[50, 30, 70]);
+        PathTree::from_calls(&build_call_arrays(&[main, walk], Mode::Default).unwrap())
+    }
+
+    #[test]
+    fn a_recursion_counts_its_outermost_visits() {
+        let totals = recursion().region_totals();
+        let walk = &totals[1];
+        assert_eq!((walk.calls, walk.primitive_calls), (3, 2));
+        assert_eq!((walk.inclusive_ns, walk.self_ns), (50, 50));
+        assert_eq!((walk.min_ns, walk.max_ns), (10, 40));
+        assert_eq!(totals[0].self_ns, 50);
+    }
+
+    #[test]
+    fn inclusive_is_self_and_children() {
+        let tree = recursion();
+        assert_eq!(tree.nodes().len(), 3);
+        assert_eq!(tree.recursive(), [false, false, true]);
+        assert_eq!(tree.nodes()[1].inclusive_ns, 50);
+        assert_eq!(tree.nodes()[1].self_ns, 40);
+        assert_eq!(tree.nodes()[2].inclusive_ns, 10);
     }
 }

@@ -8,7 +8,7 @@ mod check;
 mod error;
 mod headers;
 mod layout;
-mod publish;
+pub(crate) mod publish;
 mod read;
 mod schema1;
 mod source;

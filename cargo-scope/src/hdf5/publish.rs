@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// A file beside its destination that is removed again unless it is published.
-pub(super) struct Temporary {
+pub(crate) struct Temporary {
     path: PathBuf,
     published: bool,
 }
@@ -15,7 +15,7 @@ impl Temporary {
     ///
     /// # Errors
     /// When the folder is not there or cannot be written.
-    pub(super) fn beside(destination: &Path) -> io::Result<Temporary> {
+    pub(crate) fn beside(destination: &Path) -> io::Result<Temporary> {
         let name = destination.file_name().unwrap_or_default().to_string_lossy();
         for attempt in 0u32.. {
             let path = destination.with_file_name(format!(".{name}.{}.{attempt}.tmp", std::process::id()));
@@ -29,7 +29,7 @@ impl Temporary {
         Err(io::ErrorKind::AlreadyExists.into())
     }
 
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
@@ -37,7 +37,7 @@ impl Temporary {
     ///
     /// # Errors
     /// When the operating system refuses; `destination` is then as it was.
-    pub(super) fn publish(mut self, destination: &Path) -> io::Result<()> {
+    pub(crate) fn publish(mut self, destination: &Path) -> io::Result<()> {
         fs::rename(&self.path, destination)?;
         self.published = true;
         Ok(())

@@ -1,0 +1,80 @@
+//! Why an export failed.
+
+use std::io;
+use std::path::PathBuf;
+
+use scope_runtime::call_stack::NestingError;
+
+/// Why an export failed, in one line for the user.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// There is nothing to export from.
+    #[error("no profile was given")]
+    NoRuns,
+    /// Ranks that are none.
+    #[error("`{text}` is no list of ranks: write `0,2-4` or `all`")]
+    BadRanks {
+        /// What was given.
+        text: String,
+    },
+    /// A rank that the run did not have.
+    #[error("there is no rank {rank}: the profile has {ranks} rank(s), counted from 0")]
+    InvalidRank {
+        /// The rank.
+        rank: u32,
+        /// Number of ranks.
+        ranks: u32,
+    },
+    /// A filter that is no regular expression.
+    #[error("`{pattern}` is no regular expression: {source}")]
+    BadPattern {
+        /// What was given.
+        pattern: String,
+        /// What is wrong with it.
+        source: Box<regex::Error>,
+    },
+    /// The filters leave nothing.
+    #[error("none of the {regions} region(s) matches the filters, which apply at the start of a name")]
+    NoRegions {
+        /// Number of regions in the profile.
+        regions: usize,
+    },
+    /// The profile has no calls to make a tree from.
+    #[error("the profile holds totals per region only: call paths need a run that keeps its events")]
+    TotalsOnly,
+    /// Columns that no tree can be made from.
+    #[error("rank {rank}: {source}")]
+    Calls {
+        /// The rank.
+        rank: u32,
+        /// The cause.
+        source: NestingError,
+    },
+    /// A file that could not be written; what was there before is as it was.
+    #[error("failed to write `{}`: {source}", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
+    /// One of the above, in one of the runs.
+    #[error("{label}: {source}")]
+    Run {
+        /// Label of the run.
+        label: String,
+        /// The cause.
+        source: Box<Error>,
+    },
+}
+
+impl Error {
+    /// Says which run it was; a failed write says enough by itself.
+    pub(super) fn in_run(self, label: &str) -> Error {
+        match self {
+            Error::Write { .. } | Error::Run { .. } | Error::BadPattern { .. } => self,
+            error => Error::Run { label: label.to_string(), source: Box::new(error) },
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! The calls of the selected ranks and regions, nested.
+
+use std::collections::HashMap;
+
+use regex::Regex;
+use scope_runtime::call_stack::{BadLanes, LaneReport, RegionCalls, build_good_lanes};
+use scope_runtime::totals::PathTree;
+
+use super::{Error, Selection};
+use crate::merged::{MergedProfile, Row};
+use crate::paths::NamedPaths;
+
+/// A profile with what is selected from it.
+pub(super) struct Selected<'a> {
+    profile: &'a MergedProfile,
+    /// Ranks, in ascending order.
+    pub(super) ranks: Vec<u32>,
+    /// All regions that have a row, in the order in which they are listed.
+    order: Vec<u32>,
+    /// For each region whether the filters keep it.
+    kept: Vec<bool>,
+    /// Position in the profile's rows by rank and region.
+    rows: HashMap<(u32, u32), usize>,
+}
+
+impl<'a> Selected<'a> {
+    /// Checks `selection` against `profile`.
+    ///
+    /// # Errors
+    /// When it does not fit.
+    pub(super) fn new(profile: &'a MergedProfile, selection: &Selection) -> Result<Selected<'a>, Error> {
+        if profile.aggregates.is_some() {
+            return Err(Error::TotalsOnly);
+        }
+        let filter = Filter::new(selection)?;
+        let order = regions_in_order(profile);
+        let kept: Vec<_> = profile.names.iter().map(|name| filter.keeps(name)).collect();
+        if !order.is_empty() && !order.iter().any(|&region| kept[region as usize]) {
+            return Err(Error::NoRegions { regions: order.len() });
+        }
+        // A run that recorded nothing had a rank all the same.
+        let ranks = selection.ranks.resolve(profile.ranks().max(1))?;
+        let rows =
+            profile.rows.iter().enumerate().map(|(index, row)| ((row.rank, row.region), index)).collect();
+        Ok(Selected { profile, ranks, order, kept, rows })
+    }
+
+    /// The selected calls of `rank`. Lanes that do not nest are left out, with their errors.
+    ///
+    /// # Errors
+    /// When the columns do not fit each other, or there are more calls than can be numbered.
+    pub(super) fn calls(&self, rank: u32) -> Result<LaneReport, Error> {
+        let keeps_all = self.order.iter().all(|&region| self.kept[region as usize]);
+        if keeps_all || self.profile.events.parent_ids.is_none() {
+            return self.nest(rank, |region| self.kept[region as usize]);
+        }
+        // Recorded parents are known only as long as all calls are there, so the hidden ones are
+        // taken out afterwards.
+        let mut report = self.nest(rank, |_| true)?;
+        let kept: Vec<_> = self.rows_of(rank).map(|row| self.kept[row.region as usize]).collect();
+        report.calls = report.calls.keep_regions(|index| kept[index]);
+        Ok(report)
+    }
+
+    fn nest(&self, rank: u32, keep: impl Fn(u32) -> bool) -> Result<LaneReport, Error> {
+        let rows: Vec<&Row> = self.rows_of(rank).filter(|row| keep(row.region)).collect();
+        let ends: Vec<_> = rows.iter().map(|row| self.ends(row)).collect();
+        let regions: Vec<_> =
+            rows.iter().zip(&ends).map(|(row, ends)| self.region_calls(row, ends)).collect();
+        build_good_lanes(&regions, BadLanes::Drop).map_err(|source| Error::Calls { rank, source })
+    }
+
+    fn rows_of(&self, rank: u32) -> impl Iterator<Item = &'a Row> {
+        let rows = self.order.iter().filter_map(move |&region| self.rows.get(&(rank, region)));
+        rows.map(|&row| &self.profile.rows[row])
+    }
+
+    fn ends(&self, row: &Row) -> Vec<i64> {
+        let run = row.events.clone();
+        let calls =
+            self.profile.events.start_ns[run.clone()].iter().zip(&self.profile.events.duration_ns[run]);
+        calls.map(|(start_ns, duration_ns)| start_ns.saturating_add(*duration_ns)).collect()
+    }
+
+    fn region_calls<'b>(&'b self, row: &'b Row, ends: &'b [i64]) -> RegionCalls<'b> {
+        let run = row.events.clone();
+        let events = &self.profile.events;
+        let column = |column: &'b Option<Vec<i64>>| column.as_ref().map(|column| &column[run.clone()]);
+        RegionCalls {
+            name: &self.profile.names[row.region as usize],
+            source_file: Some(row.source_file.as_str()).filter(|file| !file.is_empty()),
+            source_line: Some(row.source_line).filter(|&line| line >= 0),
+            starts: &events.start_ns[run.clone()],
+            ends,
+            thread_ids: column(&events.thread_ids),
+            task_ids: column(&events.task_ids),
+            call_ids: column(&events.call_ids),
+            parent_ids: column(&events.parent_ids),
+        }
+    }
+
+    /// The call paths of `rank`.
+    pub(super) fn paths(&self, rank: u32) -> Result<NamedPaths, Error> {
+        let calls = self.calls(rank)?.calls;
+        Ok(NamedPaths { names: calls.names().to_vec(), paths: PathTree::from_calls(&calls) })
+    }
+
+    /// The call paths of all selected ranks, added up.
+    pub(super) fn all_paths(&self) -> Result<NamedPaths, Error> {
+        // Rank by rank, so that the calls of one rank at a time are in memory twice.
+        let trees: Vec<_> = self.ranks.iter().map(|&rank| self.paths(rank)).collect::<Result<_, _>>()?;
+        Ok(NamedPaths::merged(&trees))
+    }
+}
+
+/// Regions with a row by their first start over all ranks, in seconds as floats, as the Python
+/// package lists them: the order decides which of two equal intervals encloses the other.
+fn regions_in_order(profile: &MergedProfile) -> Vec<u32> {
+    let mut first_s: Vec<Option<f64>> = vec![None; profile.names.len()];
+    for row in &profile.rows {
+        let first_ns = profile.events.start_ns[row.events.clone()].iter().min().copied().unwrap_or(0);
+        let start_s = first_ns as f64 / 1e9;
+        let first = &mut first_s[row.region as usize];
+        *first = Some(first.map_or(start_s, |first| first.min(start_s)));
+    }
+    let mut order: Vec<_> =
+        (0u32..).zip(first_s).filter_map(|(region, first)| Some((first?, region))).collect();
+    order.sort_by(|a, b| a.0.total_cmp(&b.0));
+    order.into_iter().map(|(_, region)| region).collect()
+}
+
+struct Filter {
+    include: Vec<Regex>,
+    exclude: Vec<Regex>,
+}
+
+impl Filter {
+    fn new(selection: &Selection) -> Result<Filter, Error> {
+        let compile = |pattern: &String| {
+            Regex::new(pattern)
+                .map_err(|error| Error::BadPattern { pattern: pattern.clone(), source: Box::new(error) })
+        };
+        let include = selection.include.iter().map(compile).collect::<Result<_, _>>()?;
+        let exclude = selection.exclude.iter().map(compile).collect::<Result<_, _>>()?;
+        Ok(Filter { include, exclude })
+    }
+
+    fn keeps(&self, name: &str) -> bool {
+        // The leftmost match is at the start if any is.
+        let matches = |pattern: &Regex| pattern.find(name).is_some_and(|found| found.start() == 0);
+        (self.include.is_empty() || self.include.iter().any(matches)) && !self.exclude.iter().any(matches)
+    }
+}
