@@ -56,6 +56,8 @@ fn a_folder_without_vectors_fails() {
 /// Adds one to the number at `path` of the vector `name`; the test must notice and name it.
 fn changed(name: &str, path: &str) {
     let mut vectors = vectors(&default_folder());
+    // The neighbours stand for all others, which would take a minute.
+    vectors.retain(|(other, _)| other.starts_with("h03") || other.starts_with("h04"));
     let (_, vector) = vectors.iter_mut().find(|(other, _)| other == name).expect("the vector");
     let number = vector.pointer_mut(path).expect("the number");
     *number = match number.as_i64() {
