@@ -6,6 +6,8 @@
 
 mod check;
 mod column;
+#[cfg(test)]
+mod damaged_tests;
 mod error;
 mod headers;
 mod layout;
