@@ -19,7 +19,7 @@ pub(crate) fn sha256(bytes: &[u8]) -> String {
 }
 
 fn first_primes(count: usize) -> Vec<f64> {
-    let prime = |n: &u32| (2..*n).all(|divisor| n % divisor != 0);
+    let prime = |n: &u32| (2..*n).all(|divisor| !n.is_multiple_of(divisor));
     (2..).filter(prime).take(count).map(f64::from).collect()
 }
 

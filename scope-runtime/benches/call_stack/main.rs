@@ -185,7 +185,7 @@ impl Reference {
             println!("SCOPE_BENCH_PYTHON names no Python with scope-profiler: our side alone");
             return None;
         };
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/call_stack_reference.py");
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/call_stack/reference.py");
         let mut command = Command::new(python);
         let pipes = command.arg(script).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut process = pipes.spawn().expect("a Python that starts");
