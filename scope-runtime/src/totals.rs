@@ -138,19 +138,6 @@ impl PathTree {
         self
     }
 
-    /// Adds the sums of `more` to those of a path; their parent and region play no part.
-    pub fn add_totals(&mut self, path: PathId, more: &PathTotals) {
-        let node = &mut self.nodes[path.0 as usize];
-        if more.calls > 0 {
-            node.min_ns = if node.calls == 0 { more.min_ns } else { node.min_ns.min(more.min_ns) };
-        }
-        node.max_ns = node.max_ns.max(more.max_ns);
-        node.calls += more.calls;
-        node.open += more.open;
-        node.inclusive_ns += more.inclusive_ns;
-        node.self_ns += more.self_ns;
-    }
-
     /// Adds one call of `duration_ns`, of which `self_ns` outside its children.
     pub fn add_call(&mut self, path: PathId, duration_ns: i64, self_ns: i64, open: bool) {
         let node = &mut self.nodes[path.0 as usize];
