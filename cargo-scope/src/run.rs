@@ -118,15 +118,13 @@ fn write_profile(
     if let Ending::Signal(_) = ending {
         say::note(format_args!("{ending}; the profile ends there"));
     }
-    if profile.rows.is_empty() && !incomplete {
-        say::note(format_args!("{}", why_nothing(built, ending)));
-        folder.remove_recordings()?;
-        folder.discard();
-        return Ok(true);
-    }
-    if profile.rows.is_empty() {
+    if profile.rows.is_empty() && incomplete {
         say::note(format_args!("no profile: nothing in the recordings could be read; {}", kept(&folder)));
         return Ok(false);
+    }
+    if profile.rows.is_empty() {
+        // The program began a recording, so it gets its files; they show that nothing ran.
+        say::note(format_args!("{}", why_nothing(built, ending)));
     }
     let written = results::write(&profile, &built.name, &folder).with_context(|| kept(&folder))?;
     if !options.cargo.quiet {
@@ -163,7 +161,7 @@ fn why_nothing(built: &Built, ending: Ending) -> String {
         _ => format!(" ({ending})"),
     };
     format!(
-        "no profile: no region ran in `{name}`{how}; mark functions that are called with `#[scope]`, \
+        "nothing to show: no region ran in `{name}`{how}; mark functions that are called with `#[scope]`, \
          or parts of them with `region!`"
     )
 }
