@@ -1,38 +1,40 @@
-"""Compares two .prof files: the same keys, callers and numbers (relative 1e-12), apart from the
-label in the root's name `<LABEL rank N>`. Both have to load with pstats."""
+"""Compares two `.prof` files: the same keys, counts, and times to a relative 1e-12.
 
-import marshal
+    python compare_prof.py OURS THEIRS [--names]
+
+The root's name is left out of it, and so is the order of the first two numbers of a caller entry,
+which scope-profiler 0.7.5 writes the wrong way round. With `--names` a file has one entry per
+region.
+"""
+
 import math
 import pstats
-import re
 import sys
 
 
 def load(path):
-    assert pstats.Stats(path).stats, path
-    with open(path, "rb") as file:
-        entries = marshal.load(file)
-    return {named(key): (*numbers, {named(c): of for c, of in callers.items()})
-            for key, (*numbers, callers) in entries.items()}
-
-
-def named(key):
-    file, line, name = key
-    return file, line, re.sub(r"^<.* rank (\d+)>$", r"<rank \1>", name) if file == "~" else name
+    stats = pstats.Stats(path).stats
+    root = [key for key in stats if key[0] == "~" and key[2].startswith("<") and " rank " in key[2]]
+    assert len(root) == 1, f"{path} has the roots {root}"
+    name = lambda key: ("~", 0, "<root>") if key == root[0] else key
+    return {
+        name(key): (numbers[:4], {name(caller): entry for caller, entry in numbers[4].items()})
+        for key, numbers in stats.items()
+    }
 
 
 def check(what, ours, theirs):
-    assert len(ours) == len(theirs) == 4, what
-    same = all(math.isclose(a, b, rel_tol=1e-12, abs_tol=0.0) for a, b in zip(ours, theirs))
-    assert same, f"{what}: {ours}, not {theirs}"
+    counts = ours[:2] == theirs[:2]
+    times = all(math.isclose(a, b, rel_tol=1e-12, abs_tol=0) for a, b in zip(ours[2:], theirs[2:]))
+    assert counts and times, f"{what}: {ours} instead of {theirs}"
 
 
-ours, theirs = map(load, sys.argv[1:])
-assert ours.keys() == theirs.keys(), f"only one has {sorted(ours.keys() ^ theirs.keys())}"
-for key, (*numbers, callers) in ours.items():
-    *their_numbers, their_callers = theirs[key]
-    check(key, numbers, their_numbers)
-    assert callers.keys() == their_callers.keys(), key
-    for caller in callers:
-        check((key, caller), callers[caller], their_callers[caller])
-print(len(ours), "entries are equal")
+ours, theirs = load(sys.argv[1]), load(sys.argv[2])
+assert ours.keys() == theirs.keys(), f"keys differ: {ours.keys() ^ theirs.keys()}"
+for key, (numbers, callers) in theirs.items():
+    check(key, ours[key][0], numbers)
+    assert ours[key][1].keys() == callers.keys(), f"callers of {key} differ"
+    for caller, entry in callers.items():
+        found = ours[key][1][caller]
+        check(f"{caller} -> {key}", (found[1], found[0], *found[2:]), entry)
+print(len(ours))

@@ -86,7 +86,7 @@ fn check_prof_against_scope_profiler(run: &Run) {
     scope_profiler(&python, &["export", "prof", "-o", folder.to_str().unwrap()], &run.profile_file());
     let theirs = folder.join("profile_rank0.prof");
     let said = tools::run_python(&python, "compare_prof.py", &[&run.prof_file(), &theirs]);
-    assert!(said.ends_with("entries are equal\n"), "{said}");
+    assert!(said.trim().parse::<usize>().is_ok_and(|entries| entries > 1), "{said}");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::Duration;
 
 use crate::auxiliary::{Project, calls, listing};
 
@@ -23,6 +24,8 @@ impl Running {
         let mut line = String::new();
         stdout.read_line(&mut line).unwrap();
         assert_eq!(line, "ready\n");
+        // Time for the first region.
+        std::thread::sleep(Duration::from_millis(100));
         Running { child, stdout }
     }
 
@@ -81,7 +84,7 @@ fn a_second_interrupt_ends_us_at_once() {
     let mut running = Running::start(command.stdin(Stdio::piped()));
     let stdin = running.child.stdin.take();
     running.signal(libc::SIGINT, true);
-    std::thread::sleep(std::time::Duration::from_millis(100));
+    std::thread::sleep(Duration::from_millis(100));
     assert!(running.child.try_wait().unwrap().is_none(), "the first one is the program's");
     running.signal(libc::SIGINT, true);
     let status = running.child.wait().unwrap();
