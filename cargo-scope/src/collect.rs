@@ -9,11 +9,11 @@ mod rank;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use scope_runtime::profile::{Lane, LaneId, Profile, Region};
+use scope_runtime::profile::{Lane, LaneId, Profile};
 use scope_runtime::recording::{Call, Info, Recording};
 
-use self::rank::{RankRegions, RegionCalls};
-use crate::merged::{Events, MergedProfile, Row, ThreadRow};
+use self::rank::{Columns, Failure, RegionRun};
+use crate::merged::{MergedProfile, Row, ThreadRow};
 
 /// What only the caller knows about a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -84,6 +84,12 @@ pub enum Error {
         /// What it refers to that is not there.
         what: &'static str,
     },
+    /// A recording that has other calls each time it is looked at.
+    #[error("`{}` changes while it is read: wait for its program to end", path.display())]
+    ChangedRecording {
+        /// The recording.
+        path: PathBuf,
+    },
 }
 
 /// Merges one recording per rank, in any order, each with the path that it was read from.
@@ -94,19 +100,20 @@ pub enum Error {
 /// `start_time_ns` plus one of them is on the clock of the calls.
 ///
 /// # Errors
-/// When two recordings are of the same rank, or a call refers to a region or a parent that is
-/// not there.
+/// When two recordings are of the same rank, a call refers to a region or a parent that is not
+/// there, or a recording changes meanwhile.
 pub fn merge<R: RankRecording>(recordings: &[(&Path, R)], run: &RunInfo) -> Result<MergedProfile, Error> {
     let ranks = in_rank_order(recordings)?;
     let origin_ns = ranks.first().map_or(0, |(_, first)| first.profile().start_ns);
-    let mut merger = Merger { profile: empty_profile(), ids: HashMap::new(), origin_ns };
+    let profile = MergedProfile { threads: Some(Vec::new()), ..MergedProfile::default() };
+    let mut merger = Merger { profile, ids: HashMap::new(), origin_ns };
+    let mut columns = Columns::default();
     for (path, recording) in &ranks {
-        merger.add_rank(path, recording)?;
+        merger.add_rank(path, recording, &mut columns)?;
     }
     let heads: Vec<_> = ranks.iter().map(|(_, rank)| (rank.info(), rank.profile())).collect();
-    let mut profile = merger.profile;
-    profile.metadata = metadata::describe(&heads, run);
-    Ok(profile)
+    let metadata = metadata::describe(&heads, run);
+    Ok(MergedProfile { metadata, events: columns.into_events(), ..merger.profile })
 }
 
 fn in_rank_order<'a, R: RankRecording>(
@@ -124,17 +131,6 @@ fn in_rank_order<'a, R: RankRecording>(
     Ok(ranks)
 }
 
-/// A profile without a call, with the columns that every recording fills.
-fn empty_profile() -> MergedProfile {
-    let events = Events {
-        call_ids: Some(Vec::new()),
-        parent_ids: Some(Vec::new()),
-        thread_ids: Some(Vec::new()),
-        ..Events::default()
-    };
-    MergedProfile { events, threads: Some(Vec::new()), ..MergedProfile::default() }
-}
-
 struct Merger {
     profile: MergedProfile,
     ids: HashMap<String, u32>,
@@ -143,33 +139,31 @@ struct Merger {
 }
 
 impl Merger {
-    fn add_rank(&mut self, path: &Path, recording: &impl RankRecording) -> Result<(), Error> {
-        let profile = recording.profile();
+    fn add_rank(
+        &mut self,
+        path: &Path,
+        recording: &impl RankRecording,
+        columns: &mut Columns,
+    ) -> Result<(), Error> {
         let rank = recording.info().rank;
-        let mut regions = RankRegions::new(&profile.regions);
-        for lane in 0..profile.lanes.len() as u32 {
-            regions.add_lane(lane, &recording.calls(LaneId(lane))).map_err(|(call, what)| {
+        let runs = rank::append(columns, recording).map_err(|failure| match failure {
+            Failure::Dangling { lane, call, what } => {
                 Error::DamagedRecording { path: path.to_path_buf(), lane, call, what }
-            })?;
+            }
+            Failure::Miscounted => Error::ChangedRecording { path: path.to_path_buf() },
+        })?;
+        for run in runs {
+            self.add_row(rank, run);
         }
-        for (region, calls) in regions.into_calls() {
-            self.add_row(rank, region, calls);
-        }
-        let threads = profile.lanes.iter().enumerate();
+        let threads = recording.profile().lanes.iter().enumerate();
         let threads = threads.map(|(index, lane)| thread_row(rank, index, lane, self.origin_ns));
         self.profile.threads.get_or_insert_default().extend(threads);
         Ok(())
     }
 
-    fn add_row(&mut self, rank: u32, region: &Region, calls: RegionCalls) {
+    fn add_row(&mut self, rank: u32, run: RegionRun<'_>) {
+        let region = run.region;
         let id = self.region_id(&region.name);
-        let events = &mut self.profile.events;
-        let first = events.start_ns.len();
-        events.start_ns.extend(calls.start_ns);
-        events.duration_ns.extend(calls.duration_ns);
-        events.call_ids.get_or_insert_default().extend(calls.call_ids);
-        events.parent_ids.get_or_insert_default().extend(calls.parent_ids);
-        events.thread_ids.get_or_insert_default().extend(calls.thread_ids);
         self.profile.rows.push(Row {
             region: id,
             rank,
@@ -177,10 +171,10 @@ impl Merger {
             source_line: if region.line == 0 { UNKNOWN } else { region.line.into() },
             source_text: String::new(),
             tags: Vec::new(),
-            events: first..events.start_ns.len(),
+            events: run.events,
             // A clock that stepped back can make children longer than their parent; the file
             // has no way to say a negative sum.
-            exclusive_total_ns: (calls.exclusive_ns >= 0).then_some(calls.exclusive_ns),
+            exclusive_total_ns: (run.exclusive_ns >= 0).then_some(run.exclusive_ns),
         });
     }
 
@@ -215,7 +209,7 @@ const UNKNOWN: i64 = -1;
 
 #[cfg(test)]
 mod tests {
-    use scope_runtime::profile::RegionId;
+    use scope_runtime::profile::{Region, RegionId};
 
     use super::*;
 

@@ -31,16 +31,10 @@ impl Function {
         }
         let signature = input.parse::<Signature>()?;
         let end = input.span();
-        let rest = input.parse::<TokenStream>()?.into_iter().collect::<Vec<_>>();
-        let body = match rest.as_slice() {
-            [TokenTree::Group(body)] if body.delimiter() == Delimiter::Brace => body.clone(),
-            _ => {
-                return Err(Error::new(
-                    end,
-                    "#[scope] needs a function with a body: there is nothing to measure here",
-                ));
-            }
-        };
+        let rest = input.parse::<TokenStream>()?;
+        let body = body_of(rest).ok_or_else(|| {
+            Error::new(end, "#[scope] needs a function with a body: there is nothing to measure here")
+        })?;
         if let Some(word) = signature.constness {
             return Err(Error::new(
                 word.span,
@@ -73,7 +67,9 @@ impl Function {
     ///
     /// The body stays a block of its own, so that what it imports means nothing to the guard.
     pub(crate) fn expand(self, arguments: &Arguments) -> TokenStream {
-        let Function { attributes, visibility, defaultness, signature, body } = self;
+        let Function { attributes, visibility, defaultness, signature, mut body } = self;
+        // Braces around one expression would be called unnecessary if they looked like the user's.
+        body.set_span(Span::mixed_site().located_at(body.span()));
         let guard = guard(arguments, signature.ident.span());
         quote! {
             #(#attributes)* #visibility #defaultness #signature {
@@ -108,6 +104,20 @@ fn guard(arguments: &Arguments, at: Span) -> TokenStream {
             #site
             SITE.enter()
         };
+    }
+}
+
+/// The braces that are all of `rest`. A body that `macro_rules!` passes on as `$body:block` comes in
+/// invisible delimiters.
+fn body_of(rest: TokenStream) -> Option<Group> {
+    let mut tokens = rest.into_iter();
+    match (tokens.next()?, tokens.next()) {
+        (TokenTree::Group(group), None) => match group.delimiter() {
+            Delimiter::Brace => Some(group),
+            Delimiter::None => body_of(group.stream()),
+            _ => None,
+        },
+        _ => None,
     }
 }
 

@@ -29,25 +29,30 @@ impl ClockKind {
     }
 }
 
-/// 0 until [`detect`] ran, then a `ClockKind`. Read with the clock, so it must stay this cheap.
+/// 0 until [`detect`] ran, then a `ClockKind`.
 static KIND: AtomicU8 = AtomicU8::new(0);
 
-/// The clock now. Before [`detect`] it is the monotonic clock.
-#[inline(always)]
-pub(crate) fn ticks() -> u64 {
-    if KIND.load(Relaxed) == ClockKind::Counter as u8 { counter() } else { os::monotonic_ns() }
+/// Whether ticks come from the processor's counter, so that [`counter`] may stand for [`ticks`].
+pub(crate) fn is_counter() -> bool {
+    KIND.load(Relaxed) == ClockKind::Counter as u8
 }
 
+/// The clock now. Before [`detect`] it is the monotonic clock.
+pub(crate) fn ticks() -> u64 {
+    if is_counter() { counter() } else { os::monotonic_ns() }
+}
+
+/// The processor's counter now.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
-fn counter() -> u64 {
+pub(crate) fn counter() -> u64 {
     // SAFETY: every x86-64 processor has the instruction, and Linux leaves it enabled.
     unsafe { core::arch::x86_64::_rdtsc() }
 }
 
 #[cfg(target_arch = "aarch64")]
 #[inline(always)]
-fn counter() -> u64 {
+pub(crate) fn counter() -> u64 {
     let ticks: u64;
     // SAFETY: reads a register that user space may read; no memory is touched.
     unsafe { core::arch::asm!("mrs {}, cntvct_el0", out(reg) ticks, options(nomem, nostack)) };
@@ -55,7 +60,7 @@ fn counter() -> u64 {
 }
 
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-fn counter() -> u64 {
+pub(crate) fn counter() -> u64 {
     os::monotonic_ns()
 }
 
@@ -137,6 +142,12 @@ impl TickScale {
             _ => None,
         };
         TickScale { origin: first, rate: rate.unwrap_or(1 << RATE_BITS) }
+    }
+
+    /// The length of `ticks` in ns, rounded down: parts never add up to more than the whole.
+    pub(crate) fn span_ns(&self, ticks: u64) -> i64 {
+        let ns = (u128::from(ticks) * u128::from(self.rate)) >> RATE_BITS;
+        i64::try_from(ns).unwrap_or(i64::MAX)
     }
 
     /// `ticks` in ns on the monotonic clock, to the nearest.

@@ -28,6 +28,12 @@ pub(crate) const STATE_OPEN: u32 = 0;
 /// Value of [`Header::state`] once the program has ended the recording.
 pub(crate) const STATE_SEALED: u32 = 1;
 
+/// Offset of the first slot and size of each, from [`Header::totals`]; 0 and 0 when there are none.
+pub(crate) fn totals_slots(word: u64) -> (u64, u64) {
+    let (at, bits) = (word / PAGE * PAGE, word % PAGE);
+    if at == 0 || bits >= 48 { (0, 0) } else { (at, 1 << bits) }
+}
+
 /// How many segments the pool can have; each is at least as long as all before it together,
 /// up to the share of the live threads.
 pub(crate) const MAX_SEGMENTS: usize = 160;
@@ -55,6 +61,11 @@ pub(crate) struct Header {
     /// Which of `beats` was written last: its index + 1; 0 before the first.
     pub(crate) last_beat: AtomicU32,
     pub(crate) reserved: u32,
+    /// Calls in totals that were kept in place of events; see [`Header::totals`].
+    pub(crate) folded_calls: AtomicU64,
+    /// Offset of the two slots for totals blocks, a multiple of [`PAGE`], plus the binary logarithm
+    /// of a slot's size.
+    pub(crate) totals: AtomicU64,
     /// Wall clock at the start, ns since the Unix epoch.
     pub(crate) wall_start_ns: AtomicU64,
     /// Ticks and monotonic ns at the start.
@@ -138,10 +149,16 @@ pub(crate) mod kind {
     pub(crate) const REGION: u32 = 2;
     /// Start of a lane; subject = its number.
     pub(crate) const LANE: u32 = 3;
-    /// Depth, base ticks and words of a chunk; subject = lane, sequence = the chunk's.
+    /// Depth, base ticks and packed words (`pack.rs`) of a chunk; subject = lane, sequence = the chunk's.
     pub(crate) const EVENTS: u32 = 4;
     /// End of a session by call: ticks after which what was open is cut.
     pub(crate) const SESSION_END: u32 = 5;
+    /// Begin of a session that is not the first: its ticks.
+    pub(crate) const SESSION_BEGIN: u32 = 6;
+    /// Totals of the lanes that keep no events any more, in one of the two slots; sequence = how
+    /// many such blocks were written. Number of lanes, then number, length and fold of each, then
+    /// the blocks that could not be appended.
+    pub(crate) const TOTALS: u32 = 7;
 }
 
 const BLOCK_MAGIC: [u8; 4] = *b"SCBK";

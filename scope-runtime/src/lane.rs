@@ -11,12 +11,13 @@ use std::panic::Location;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed, Ordering::Release};
 
 use crate::clock;
-use crate::format::{CHUNK_WORDS, CODE_BITS, Chunk, MAX_TICKS, PAYLOAD, code};
+use crate::format::{CHUNK_WORDS, CODE_BITS, MAX_TICKS, PAYLOAD, code};
 use crate::os;
 use crate::pool::ChunkId;
 use crate::recorder::Recorder;
 use crate::region::{self, Site};
 use crate::session;
+use crate::sink::Sink;
 
 /// Whether regions are recorded; read first on every entry.
 pub(crate) static STATE: AtomicU8 = AtomicU8::new(STARTING);
@@ -36,6 +37,9 @@ struct Lane {
     end: Cell<*const AtomicU64>,
     /// Ticks that words are relative to.
     base: Cell<u64>,
+    /// Ticks since the base from here on take the cold path: [`MAX_TICKS`], or 0 where the clock is
+    /// not the processor's counter.
+    limit: Cell<u64>,
     /// Upper half: epoch; lower half: number of open regions.
     token: Cell<u64>,
     cold: ColdLane,
@@ -46,7 +50,9 @@ struct ColdLane {
     /// Whether this thread is in a cold path: what those call must not record.
     busy: Cell<bool>,
     recorder: Cell<Option<&'static Recorder>>,
-    number: Cell<u32>,
+    sink: Cell<Option<&'static Sink>>,
+    /// Whether the thread has ended; late destructors may still have regions.
+    ended: Cell<bool>,
     chunk: Cell<Option<ChunkId>>,
     next_sequence: Cell<u64>,
     /// Which guards of earlier epochs still count; emptied by hand when the thread ends.
@@ -59,11 +65,13 @@ thread_local! {
             cursor: Cell::new(std::ptr::null()),
             end: Cell::new(std::ptr::null()),
             base: Cell::new(0),
+            limit: Cell::new(0),
             token: Cell::new(0),
             cold: ColdLane {
                 busy: Cell::new(false),
                 recorder: Cell::new(None),
-                number: Cell::new(0),
+                sink: Cell::new(None),
+                ended: Cell::new(false),
                 chunk: Cell::new(None),
                 next_sequence: Cell::new(0),
                 epochs: ManuallyDrop::new(RefCell::new(Vec::new())),
@@ -130,10 +138,8 @@ pub(crate) fn enter_site(site: &'static Site) -> Guard {
     }
     LANE.with(|lane| {
         let code = site.code();
-        if code != 0
-            && let Some(token) = lane.push_enter(code)
-        {
-            return Guard::new(token);
+        if code != 0 && lane.push(code) {
+            return Guard::new(lane.deepen());
         }
         enter_site_cold(site)
     })
@@ -153,8 +159,7 @@ fn enter_cold(code_of_region: impl FnOnce() -> u64) -> Guard {
     LANE.with(|lane| {
         let token = lane.in_cold_path(|recorder| {
             let code = code_of_region();
-            lane.push_enter(code)
-                .or_else(|| lane.make_room(recorder).then(|| lane.push_enter(code)).flatten())
+            lane.push_cold(recorder, code).then(|| lane.deepen())
         });
         if token.is_none()
             && let Some(recorder) = lane.cold.recorder.get()
@@ -185,7 +190,7 @@ fn leave_cold(token: u64) {
                 return None;
             }
             if depth == depth_of(lane.token.get()) {
-                if lane.push(code::LEAVE) || (lane.make_room(recorder) && lane.push(code::LEAVE)) {
+                if lane.push_cold(recorder, code::LEAVE) {
                     lane.token.set(lane.token.get() - 1);
                 }
             } else {
@@ -216,35 +221,71 @@ struct Epoch {
 }
 
 impl Lane {
-    /// Stores an event that happens now, if there is room.
+    /// Stores an event that happens now, if there is room and the clock is the counter.
     #[inline(always)]
     fn push(&self, code: u64) -> bool {
         let cursor = self.cursor.get();
         if cursor == self.end.get() {
             return false;
         }
-        let ticks = clock::ticks().wrapping_sub(self.base.get());
-        if ticks >= MAX_TICKS {
+        let ticks = clock::counter().wrapping_sub(self.base.get());
+        if ticks >= self.limit.get() {
             return false;
         }
-        // SAFETY: `cursor` is not at the end, so it points to a word of the chunk that this thread
-        // owns; the mapping is never undone.
-        unsafe {
-            (*cursor).store(ticks << CODE_BITS | code, Release);
-            self.cursor.set(cursor.add(1));
-        }
+        self.store(ticks << CODE_BITS | code);
         true
     }
 
-    /// Stores that a region was entered, if there is room; gives the guard's token.
-    #[inline(always)]
-    fn push_enter(&self, code: u64) -> Option<u64> {
-        if !self.push(code) {
-            return None;
+    /// Stores an event that happens now on whatever clock, making room as need be.
+    #[cold]
+    fn push_cold(&self, recorder: &'static Recorder, code: u64) -> bool {
+        if self.cursor.get() == self.end.get() && !self.begin_chunk(recorder) {
+            return false;
         }
+        let now = clock::ticks();
+        if now.wrapping_sub(self.base.get()) >= MAX_TICKS {
+            // A long time passed, or the clock stepped back.
+            self.store(code::REBASE);
+            self.store_payload(now);
+            self.base.set(now);
+            if self.cursor.get() == self.end.get() && !self.begin_chunk(recorder) {
+                return false;
+            }
+        }
+        self.store(now.saturating_sub(self.base.get()) << CODE_BITS | code);
+        true
+    }
+
+    /// Stores a word. There must be room: the cursor is not at the end.
+    #[inline(always)]
+    fn store(&self, word: u64) {
+        let cursor = self.cursor.get();
+        debug_assert!(cursor != self.end.get());
+        // SAFETY: as the cursor is not at the end, it points to a word of the chunk that this thread
+        // owns; the mapping is never undone.
+        unsafe {
+            (*cursor).store(word, Release);
+            self.cursor.set(cursor.add(1));
+        }
+    }
+
+    /// Stores the second word of an event, a number below 2^63.
+    fn store_payload(&self, payload: u64) {
+        let cursor = self.cursor.get();
+        // SAFETY: the first word lay before `end`, so this one is in the chunk: `end` is its last.
+        unsafe {
+            (*cursor).store(payload | PAYLOAD, Release);
+            // The last word of the chunk may be used up; the cursor then stays at the end.
+            self.cursor.set(if cursor == self.end.get() { cursor } else { cursor.add(1) });
+        }
+    }
+
+    /// A region was entered: gives the guard's token.
+    #[inline(always)]
+    fn deepen(&self) -> u64 {
         let token = self.token.get() + 1;
         self.token.set(token);
-        Some(token)
+        token
     }
 
     /// Runs `work` with this process's recorder and the lane opened; `None` when there is no
@@ -268,23 +309,16 @@ impl Lane {
         let known = cold.recorder.get().is_some_and(|before| std::ptr::eq(before, recorder));
         if !known {
             cold.recorder.set(Some(recorder));
-            cold.number.set(recorder.open_lane(&thread_name()));
+            cold.sink.set(Some(recorder.open_lane(&thread_name())));
             recorder.on_thread_end();
         }
     }
 
-    /// Makes room for an event that happens now.
-    #[cold]
-    fn make_room(&self, recorder: &'static Recorder) -> bool {
-        let now = clock::ticks();
-        if self.cursor.get() != self.end.get() {
-            // There is room, so the ticks do not fit: a long time passed, or the clock stepped back.
-            self.base.set(now);
-            self.push_words(code::REBASE, now);
-            return true;
-        }
+    /// Goes on in an empty chunk.
+    fn begin_chunk(&self, recorder: &'static Recorder) -> bool {
         let cold = &self.cold;
-        let Some(id) = recorder.next_chunk(cold.chunk.take()) else {
+        let sink = cold.sink.get().expect("an open lane has a sink");
+        let Some(id) = recorder.next_chunk(sink, cold.chunk.take()) else {
             self.cursor.set(std::ptr::null());
             self.end.set(std::ptr::null());
             return false;
@@ -292,44 +326,21 @@ impl Lane {
         // A thread that has ended opens its lane again when a late destructor has a region.
         recorder.on_thread_end();
         let chunk = recorder.chunk(id);
-        let sequence = cold.next_sequence.get();
+        let (now, sequence) = (clock::ticks(), cold.next_sequence.get());
         cold.next_sequence.set(sequence + 1);
-        chunk.begin(cold.number.get(), sequence, u64::from(depth_of(self.token.get())), now);
-        self.point_to(chunk);
+        chunk.begin(sink.lane, sequence, u64::from(depth_of(self.token.get())), now);
+        self.cursor.set(&raw const chunk.words[0]);
+        self.end.set(&raw const chunk.words[CHUNK_WORDS - 1]);
         self.base.set(now);
+        self.limit.set(if clock::is_counter() { MAX_TICKS } else { 0 });
         cold.chunk.set(Some(id));
         true
     }
 
-    fn point_to(&self, chunk: &'static Chunk) {
-        self.cursor.set(&raw const chunk.words[0]);
-        self.end.set(&raw const chunk.words[CHUNK_WORDS - 1]);
-    }
-
     /// Stores an event of two words, the first with the time, the second a number below 2^63.
     fn push_pair(&self, recorder: &'static Recorder, code: u64, payload: u64) {
-        if self.push(code) || (self.make_room(recorder) && self.push(code)) {
-            self.push_payload(payload);
-        }
-    }
-
-    fn push_words(&self, code: u64, payload: u64) {
-        let cursor = self.cursor.get();
-        // SAFETY: as in `push`; the callers made sure that there is room.
-        unsafe {
-            (*cursor).store(code, Release);
-            self.cursor.set(cursor.add(1));
-        }
-        self.push_payload(payload);
-    }
-
-    fn push_payload(&self, payload: u64) {
-        let cursor = self.cursor.get();
-        // SAFETY: the first word lay before `end`, so this one is in the chunk: `end` is its last.
-        unsafe {
-            (*cursor).store(payload | PAYLOAD, Release);
-            // The last word of the chunk may be used up; the cursor then stays at the end.
-            self.cursor.set(if cursor == self.end.get() { cursor } else { cursor.add(1) });
+        if self.push_cold(recorder, code) {
+            self.store_payload(payload);
         }
     }
 
@@ -363,6 +374,9 @@ impl Lane {
         if let Some(id) = cold.chunk.take() {
             recorder.release_chunk(id);
         }
+        if !cold.ended.replace(true) {
+            recorder.close_lane();
+        }
         self.cursor.set(std::ptr::null());
         self.end.set(std::ptr::null());
         cold.epochs.take();
@@ -375,6 +389,7 @@ impl Lane {
         self.cursor.set(std::ptr::null());
         self.end.set(std::ptr::null());
         self.cold.recorder.set(None);
+        self.cold.sink.set(None);
         self.cold.chunk.set(None);
         self.cold.next_sequence.set(0);
         self.cold.busy.set(false);

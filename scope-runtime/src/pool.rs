@@ -1,16 +1,19 @@
 //! The chunks that threads write their newest events to, mapped from the recording's file.
 //!
 //! A chunk has one owner at a time: free -> owned by a thread -> full -> claimed by whoever
-//! writes it out -> free. The states live outside the mapping; what recovery needs is in the
+//! empties it -> owned by that one -> free. The states live outside the mapping; what recovery needs is in the
 //! chunks themselves.
 
 use std::io;
-use std::sync::OnceLock;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicU8, AtomicUsize};
+use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicUsize};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
-use crate::format::{CHUNK_BYTES, CHUNK_PAYLOAD, CHUNK_WORDS, Chunk, EVENTS_HEAD, MAX_SEGMENTS, PAGE, kind};
+use crate::format::{CHUNK_BYTES, Chunk, MAX_SEGMENTS, PAGE, kind};
 use crate::os;
+use crate::pack;
+use crate::replay::ChunkWords;
+use crate::sink::{Sink, SinkState};
 use crate::writer::Writer;
 
 /// Chunks in the first segment, and how many a live thread may have on average: 1 MiB.
@@ -24,6 +27,8 @@ const CLAIMED: u8 = 3;
 struct Segment {
     chunks: &'static [Chunk],
     states: Box<[AtomicU8]>,
+    /// The sink of the lane that owns each chunk.
+    sinks: Box<[AtomicPtr<Sink>]>,
 }
 
 /// A place in the pool.
@@ -38,13 +43,20 @@ pub(crate) struct Pool {
     /// Entries of `segments` that were promised to somebody; some may not be there yet.
     promised: AtomicUsize,
     chunks: AtomicUsize,
+    /// Held while the pool grows, so that many threads that start at once do not each add a segment.
+    growing: Mutex<()>,
 }
 
 impl Pool {
     /// A pool with its first segment.
     pub(crate) fn new(writer: &Writer) -> io::Result<Pool> {
         let segments = (0..MAX_SEGMENTS).map(|_| OnceLock::new()).collect();
-        let pool = Pool { segments, promised: AtomicUsize::new(0), chunks: AtomicUsize::new(0) };
+        let pool = Pool {
+            segments,
+            promised: AtomicUsize::new(0),
+            chunks: AtomicUsize::new(0),
+            growing: Mutex::new(()),
+        };
         pool.grow(writer, CHUNKS_PER_THREAD)?;
         Ok(pool)
     }
@@ -62,15 +74,38 @@ impl Pool {
         self.segments[id.segment as usize].get().expect("an id is made from a segment that is there")
     }
 
+    /// The sink of the lane that the chunk belongs to. Only for who owns or claimed it.
+    pub(crate) fn sink(&self, id: ChunkId) -> &'static Sink {
+        let sink = self.segment(id).sinks[id.index as usize].load(Relaxed);
+        // SAFETY: an owned chunk has a sink, set by `assign`; sinks live as long as the process.
+        unsafe { sink.as_ref() }.expect("a chunk in use has a sink")
+    }
+
+    /// Says to which lane a chunk belongs; only for its owner.
+    pub(crate) fn assign(&self, id: ChunkId, sink: &'static Sink) {
+        self.segment(id).sinks[id.index as usize].store(std::ptr::from_ref(sink).cast_mut(), Relaxed);
+    }
+
     fn state(&self, id: ChunkId) -> &AtomicU8 {
         &self.segment(id).states[id.index as usize]
     }
 
-    /// Adds `chunks` chunks. Any number of threads may do so at once.
+    /// Grows the pool by a quarter, at least by the share of one thread and at most by `most`
+    /// chunks, and takes one of the new chunks. Where another thread grows it just now, that must do.
+    pub(crate) fn take_grown(&self, writer: &Writer, most: usize) -> Option<ChunkId> {
+        let _one_at_a_time = self.growing.lock().unwrap_or_else(PoisonError::into_inner);
+        self.take_free().or_else(|| {
+            let chunks = (self.len() / 4).max(CHUNKS_PER_THREAD).min(most);
+            self.grow(writer, chunks).ok()?;
+            self.take_free()
+        })
+    }
+
+    /// Adds `chunks` chunks.
     ///
     /// # Errors
     /// When there is no room for them, on disk or in the header's list.
-    pub(crate) fn grow(&self, writer: &Writer, chunks: usize) -> io::Result<()> {
+    fn grow(&self, writer: &Writer, chunks: usize) -> io::Result<()> {
         let slot = self.promised.fetch_add(1, Relaxed);
         if slot >= MAX_SEGMENTS {
             self.promised.store(MAX_SEGMENTS, Relaxed);
@@ -88,8 +123,9 @@ impl Pool {
         entry[1].store(chunks as u64, Relaxed);
         writer.header().segment_count.fetch_max(slot as u32 + 1, Release);
         let states = (0..chunks).map(|_| AtomicU8::new(FREE)).collect();
+        let sinks = (0..chunks).map(|_| AtomicPtr::default()).collect();
         assert!(
-            self.segments[slot].set(Segment { chunks: mapped, states }).is_ok(),
+            self.segments[slot].set(Segment { chunks: mapped, states, sinks }).is_ok(),
             "a slot is promised once"
         );
         self.chunks.fetch_add(chunks, Relaxed);
@@ -113,10 +149,30 @@ impl Pool {
         self.take(FREE, OWNED)
     }
 
-    /// Takes a full chunk in order to write it out; the caller gives it back with
-    /// [`Pool::give_back`] or keeps it with [`Pool::keep`].
-    pub(crate) fn take_full(&self) -> Option<ChunkId> {
-        self.take(FULL, CLAIMED)
+    /// Takes a full chunk whose turn it is, gives it to `work` with its sink held, and makes it the
+    /// caller's. `work` must leave it cleared.
+    pub(crate) fn take_full(&self, mut work: impl FnMut(ChunkId, &mut SinkState)) -> Option<ChunkId> {
+        self.ids().find(|&id| {
+            if self.state(id).compare_exchange(FULL, CLAIMED, AcqRel, Relaxed).is_err() {
+                return false;
+            }
+            match self.sink(id).try_turn(self.chunk(id)) {
+                Some(mut state) => {
+                    work(id, &mut state);
+                    self.state(id).store(OWNED, Release);
+                    true
+                }
+                None => {
+                    self.state(id).store(FULL, Release);
+                    false
+                }
+            }
+        })
+    }
+
+    /// Whether a chunk waits to be written out.
+    pub(crate) fn has_full(&self) -> bool {
+        self.ids().any(|id| matches!(self.state(id).load(Relaxed), FULL | CLAIMED))
     }
 
     /// The owner hands its chunk over to be written out.
@@ -124,12 +180,7 @@ impl Pool {
         self.state(id).store(FULL, Release);
     }
 
-    /// Makes a claimed and cleared chunk the caller's.
-    pub(crate) fn keep(&self, id: ChunkId) {
-        self.state(id).store(OWNED, Release);
-    }
-
-    /// Makes a claimed and cleared chunk free.
+    /// Makes a cleared chunk of the caller's free.
     pub(crate) fn give_back(&self, id: ChunkId) {
         self.state(id).store(FREE, Release);
     }
@@ -144,24 +195,40 @@ impl Chunk {
         self.owner.store(lane + 1, Release);
     }
 
-    /// Appends the events to the file as a block; only for who owns or claimed the chunk.
-    pub(crate) fn write_out(&self, writer: &Writer) -> io::Result<()> {
-        let words = self.words.iter().position(|word| word.load(Relaxed) == 0).unwrap_or(CHUNK_WORDS);
-        if words == 0 {
-            return Ok(());
+    /// Appends the events to the file as a block; only for who owns or claimed the chunk. `items` is
+    /// room that is used again from chunk to chunk.
+    ///
+    /// Gives the size of the payload.
+    pub(crate) fn write_out(&self, writer: &Writer, items: &mut Vec<u32>) -> io::Result<u64> {
+        items.clear();
+        // The head of the payload is that of the chunk itself.
+        for number in [self.depth.load(Relaxed), self.base.load(Relaxed)] {
+            items.extend([number as u32, (number >> 32) as u32]);
         }
-        // SAFETY: the bytes lie inside the chunk, and nobody writes to it now: the caller owns it.
-        let payload = unsafe {
-            let start = std::ptr::from_ref(self).cast::<u8>().add(CHUNK_PAYLOAD);
-            std::slice::from_raw_parts(start, EVENTS_HEAD + words * 8)
-        };
+        let head = items.len();
+        pack::pack(self.filled(), items);
+        if items.len() == head {
+            return Ok(0);
+        }
         let (lane, sequence) = (self.owner.load(Relaxed) - 1, self.sequence.load(Relaxed));
-        writer.append(kind::EVENTS, lane, sequence, &[payload])
+        let payload = as_bytes(items);
+        writer.append(kind::EVENTS, lane, sequence, &[payload])?;
+        Ok(payload.len() as u64)
     }
 
-    /// Number of calls that begin in this chunk.
-    pub(crate) fn count_calls(&self) -> u64 {
-        crate::replay::count_enters(self.words.iter().map(|word| word.load(Relaxed)).take_while(|&w| w != 0))
+    /// The words up to the first empty one.
+    fn filled(&self) -> impl Iterator<Item = u64> + '_ {
+        self.words.iter().map(|word| word.load(Relaxed)).take_while(|&word| word != 0)
+    }
+
+    /// Gives the events to `use_words`; only for who owns or claimed the chunk.
+    pub(crate) fn with_words<T>(&self, use_words: impl FnOnce(&ChunkWords<'_>) -> T) -> T {
+        let filled = self.filled().count();
+        // SAFETY: an atomic has the layout of its number, and nobody writes to the chunk now: the
+        // caller owns it.
+        let words = unsafe { std::slice::from_raw_parts(self.words.as_ptr().cast::<u64>(), filled) };
+        let (sequence, depth) = (self.sequence.load(Relaxed), self.depth.load(Relaxed));
+        use_words(&ChunkWords { sequence, depth, base: self.base.load(Relaxed), words })
     }
 
     /// Empties the chunk; only for who owns or claimed it. The words go first: while the head is
@@ -172,4 +239,13 @@ impl Chunk {
         }
         self.owner.store(0, Release);
     }
+}
+
+/// The items as the file holds them.
+fn as_bytes(items: &mut [u32]) -> &[u8] {
+    for item in items.iter_mut() {
+        *item = item.to_le();
+    }
+    // SAFETY: any four bytes of a number are bytes, and u8 needs no alignment.
+    unsafe { std::slice::from_raw_parts(items.as_ptr().cast(), size_of_val(items)) }
 }

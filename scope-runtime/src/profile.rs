@@ -58,6 +58,10 @@ pub struct Profile {
     pub open_calls: u64,
     /// Calls whose end lay before their start (a clock that stepped back); kept with 0 ns.
     pub faulty_calls: u64,
+    /// Where the timeline ends, ns on the recording clock: calls that began later are in the totals
+    /// only (the event limit was met, the disk was full, or no events were wanted). `None` when all
+    /// calls are in it.
+    pub timeline_end_ns: Option<i64>,
     /// First and last time of the recording, ns on the recording clock.
     pub start_ns: i64,
     /// See [`Profile::start_ns`].

@@ -2,30 +2,45 @@
 
 use std::io;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::Thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::clock::{self, ClockPair};
-use crate::environment::Place;
-use crate::format::{Chunk, Fields, kind};
+use crate::environment::Settings;
+use crate::format::{BlockHead, Chunk, Fields, kind};
 use crate::lane;
 use crate::os::{self, ThreadEnd};
 use crate::pool::{CHUNKS_PER_THREAD, ChunkId, Pool};
+use crate::replay::SessionEdge;
+use crate::sink::{Sink, SinkState};
 use crate::writer::Writer;
 
 /// Time between two signs of life.
 const BEAT: Duration = Duration::from_millis(100);
+/// Signs of life between two copies of the totals in the file.
+const BEATS_PER_TOTALS: u32 = 10;
+/// Room for totals that is reserved from the start, for the case that the disk is full later.
+const TOTALS_RESERVE: usize = 256 * 1024;
 
 pub(crate) struct Recorder {
     writer: Writer,
     pool: Pool,
+    settings: Settings,
     thread_end: ThreadEnd,
-    lanes: AtomicU32,
+    /// One per lane; the index is the lane's number.
+    sinks: Mutex<Vec<&'static Sink>>,
     live_lanes: AtomicUsize,
-    /// Held while full chunks are written out, so that finalize knows when none is half done.
-    draining: Mutex<()>,
+    /// Ends and begins of sessions so far.
+    edges: Mutex<Vec<SessionEdge>>,
+    /// Blocks that could not be appended, one after the other.
+    not_appended: Mutex<Vec<u8>>,
+    event_bytes: AtomicU64,
+    totals_written: AtomicU64,
+    /// Held while full chunks are emptied by the drainer, so that finalize knows when none is half
+    /// done. Room for the packed words of a chunk.
+    draining: Mutex<Vec<u32>>,
     drainer: OnceLock<Thread>,
     /// Set by the first failure to write, which is reported; the others are only counted.
     failed: AtomicBool,
@@ -36,19 +51,26 @@ impl Recorder {
     ///
     /// # Errors
     /// When the file cannot be made; nothing is left behind then.
-    pub(crate) fn start(folder: &Path, place: Place) -> io::Result<&'static Recorder> {
+    pub(crate) fn start(folder: &Path, settings: Settings) -> io::Result<&'static Recorder> {
         let clock = clock::detect();
-        let writer = Writer::create(folder, place, clock)?;
-        let pool = Pool::new(&writer).inspect_err(|_| {
+        let thread_end = ThreadEnd::new(lane::on_thread_end)?;
+        let writer = Writer::create(folder, settings.place, clock)?;
+        let made = writer.prepare_totals(TOTALS_RESERVE).and_then(|()| Pool::new(&writer));
+        let pool = made.inspect_err(|_| {
             let _ = std::fs::remove_file(writer.path());
         })?;
         let recorder = Recorder {
             writer,
             pool,
-            thread_end: ThreadEnd::new(lane::on_thread_end)?,
-            lanes: AtomicU32::new(0),
+            settings,
+            thread_end,
+            sinks: Mutex::default(),
             live_lanes: AtomicUsize::new(0),
-            draining: Mutex::new(()),
+            edges: Mutex::default(),
+            not_appended: Mutex::default(),
+            event_bytes: AtomicU64::new(0),
+            totals_written: AtomicU64::new(0),
+            draining: Mutex::default(),
             drainer: OnceLock::new(),
             failed: AtomicBool::new(false),
         };
@@ -58,7 +80,7 @@ impl Recorder {
         let spawned = os::with_signals_blocked(|| {
             std::thread::Builder::new().name("scope-drain".into()).spawn(|| recorder.drain_for_ever())
         });
-        // Without the thread every lane writes out its own full chunks: slower, but complete.
+        // Without the thread every lane empties its own full chunks: slower, but complete.
         if let Ok(handle) = spawned {
             let _ = recorder.drainer.set(handle.thread().clone());
         }
@@ -75,17 +97,20 @@ impl Recorder {
         let args: Vec<_> = std::env::args_os().map(|arg| arg.to_string_lossy().into_owned()).collect();
         let fields = Fields::default().text(env!("CARGO_PKG_VERSION")).u32(args.len() as u32);
         let fields = args.iter().fold(fields, |fields, arg| fields.text(arg));
-        self.append(kind::INFO, 0, 0, &[&fields.0]);
+        self.append(kind::INFO, 0, &fields.0);
     }
 
     pub(crate) fn writer(&self) -> &Writer {
         &self.writer
     }
 
-    /// Appends a block; the first failure is reported on stderr.
-    pub(crate) fn append(&self, kind: u32, subject: u32, sequence: u64, parts: &[&[u8]]) {
-        if let Err(error) = self.writer.append(kind, subject, sequence, parts) {
+    /// Appends a block that tells of something rare: a region, a lane, the end of a session. What
+    /// cannot be appended goes with the totals, for which there is room.
+    pub(crate) fn append(&self, kind: u32, subject: u32, payload: &[u8]) {
+        if let Err(error) = self.writer.append(kind, subject, 0, &[payload]) {
             self.report(&error);
+            let head = BlockHead::of(kind, subject, 0, &[payload]);
+            lock(&self.not_appended).extend([&head.to_bytes(), payload].concat());
         }
     }
 
@@ -93,18 +118,23 @@ impl Recorder {
         if !self.failed.swap(true, Relaxed) {
             let path = self.writer.path().display();
             crate::report(format_args!(
-                "failed to write `{path}`: {error}; calls from here on may be missing"
+                "failed to write `{path}`: {error}; from here on totals only are kept"
             ));
         }
     }
 
-    /// Begins a lane for the calling thread and gives its number.
-    pub(crate) fn open_lane(&self, thread_name: &str) -> u32 {
-        let number = self.lanes.fetch_add(1, Relaxed);
+    /// Begins a lane for the calling thread.
+    pub(crate) fn open_lane(&self, thread_name: &str) -> &'static Sink {
+        let sink = {
+            let mut sinks = lock(&self.sinks);
+            let sink: &'static Sink = Box::leak(Box::new(Sink::new(sinks.len() as u32)));
+            sinks.push(sink);
+            sink
+        };
         self.live_lanes.fetch_add(1, Relaxed);
         let fields = Fields::default().u64(clock::ticks()).u64(os::thread_id()).text(thread_name);
-        self.append(kind::LANE, number, 0, &[&fields.0]);
-        number
+        self.append(kind::LANE, sink.lane, &fields.0);
+        sink
     }
 
     /// Has the calling thread's lane ended with the thread.
@@ -118,66 +148,142 @@ impl Recorder {
 
     /// An empty chunk for a lane whose chunk `full`, if it had one, has no more room.
     ///
-    /// The thread never waits for another one: where no chunk is free it writes one out itself.
+    /// The thread does not wait for the drainer: where no chunk is free it empties one itself.
     /// `None` when it had none and there is no room for a new one.
-    pub(crate) fn next_chunk(&self, full: Option<ChunkId>) -> Option<ChunkId> {
+    pub(crate) fn next_chunk(&self, sink: &'static Sink, full: Option<ChunkId>) -> Option<ChunkId> {
+        // Adding up is quick, and spread over the threads that way.
+        if let Some(full) = full.filter(|&full| sink.is_folding() && self.empty_own(full)) {
+            return Some(full);
+        }
         let share = CHUNKS_PER_THREAD * self.live_lanes.load(Relaxed);
         let next = self.pool.take_free().or_else(|| {
             let room = share.saturating_sub(self.pool.len());
-            (room >= CHUNKS_PER_THREAD).then(|| self.grow(room))?
+            (room >= CHUNKS_PER_THREAD).then(|| self.pool.take_grown(&self.writer, room))?
         });
-        match (next.or_else(|| self.empty_a_full_one()), full) {
+        let next = next.or_else(|| self.pool.take_full(|id, state| self.empty(id, state, &mut Vec::new())));
+        match (next, full) {
             (Some(next), Some(full)) => {
                 self.pool.hand_over(full);
                 self.wake_drainer();
+                self.pool.assign(next, sink);
                 Some(next)
             }
-            (Some(next), None) => Some(next),
-            (None, Some(full)) => {
-                self.empty(full);
-                Some(full)
+            (Some(next), None) => {
+                self.pool.assign(next, sink);
+                Some(next)
             }
-            (None, None) => self.grow(usize::MAX),
+            (None, Some(full)) if self.empty_own(full) => Some(full),
+            (None, full) => match self.pool.take_grown(&self.writer, usize::MAX) {
+                Some(next) => {
+                    if let Some(full) = full {
+                        self.pool.hand_over(full);
+                        self.wake_drainer();
+                    }
+                    self.pool.assign(next, sink);
+                    Some(next)
+                }
+                None => {
+                    let full = full?;
+                    while !self.empty_own(full) {
+                        std::thread::yield_now();
+                    }
+                    Some(full)
+                }
+            },
         }
     }
 
-    /// Grows the pool by a quarter, at most by `most`, and takes one of the new chunks.
-    fn grow(&self, most: usize) -> Option<ChunkId> {
-        let chunks = (self.pool.len() / 4).max(CHUNKS_PER_THREAD).min(most);
-        self.pool.grow(&self.writer, chunks).ok()?;
-        self.pool.take_free()
-    }
-
-    fn empty_a_full_one(&self) -> Option<ChunkId> {
-        let id = self.pool.take_full()?;
-        self.empty(id);
-        self.pool.keep(id);
-        Some(id)
+    /// Empties a chunk of the caller's, unless an earlier one of the lane is still at work.
+    fn empty_own(&self, id: ChunkId) -> bool {
+        let turn = self.pool.sink(id).try_turn(self.pool.chunk(id));
+        turn.map(|mut state| self.empty(id, &mut state, &mut Vec::new())).is_some()
     }
 
     /// Takes back the chunk of a lane that ends.
     pub(crate) fn release_chunk(&self, id: ChunkId) {
-        self.live_lanes.fetch_sub(1, Relaxed);
         self.pool.hand_over(id);
         self.wake_drainer();
     }
 
-    /// Writes the events of a chunk to the file and clears it. The caller owns or claimed it.
-    fn empty(&self, id: ChunkId) {
-        let chunk = self.pool.chunk(id);
-        if let Err(error) = chunk.write_out(&self.writer) {
-            self.writer.add_lost(chunk.count_calls());
-            self.report(&error);
-        }
+    /// Counts a lane whose thread ends.
+    pub(crate) fn close_lane(&self) {
+        self.live_lanes.fetch_sub(1, Relaxed);
+    }
+
+    /// Puts the events of a chunk where they belong and clears it. The caller owns or claimed it, and
+    /// it is its turn.
+    fn empty(&self, id: ChunkId, state: &mut SinkState, items: &mut Vec<u32>) {
+        let (chunk, sink) = (self.pool.chunk(id), self.pool.sink(id));
+        let write = || {
+            let within = self.event_bytes.load(Relaxed) < self.settings.event_limit;
+            within
+                && match chunk.write_out(&self.writer, items) {
+                    Ok(size) => {
+                        self.event_bytes.fetch_add(size, Relaxed);
+                        true
+                    }
+                    Err(error) => {
+                        self.report(&error);
+                        false
+                    }
+                }
+        };
+        let folded = sink.put(state, chunk, &self.edges, write);
+        self.writer.add_folded(folded);
         chunk.clear();
     }
 
-    /// Writes out all chunks that are full.
+    /// Empties all chunks that are full.
     pub(crate) fn drain(&self) {
-        let _one_at_a_time = self.draining.lock().unwrap_or_else(PoisonError::into_inner);
-        while let Some(id) = self.pool.take_full() {
-            self.empty(id);
-            self.pool.give_back(id);
+        let mut items = lock(&self.draining);
+        // A chunk whose turn it is not waits for one that another thread empties just now, or that
+        // a thread was killed with in hand: what is left over stays in the pool, and is not lost.
+        for _ in 0..1_000 {
+            while let Some(id) = self.pool.take_full(|id, state| self.empty(id, state, &mut items)) {
+                self.pool.give_back(id);
+            }
+            if !self.pool.has_full() {
+                return;
+            }
+            std::thread::yield_now();
+        }
+    }
+
+    /// Notes that a session ends now, or that a later one begins.
+    pub(crate) fn add_edge(&self, begins: bool) {
+        let edge = SessionEdge { ticks: clock::ticks(), begins };
+        let kind = if begins { kind::SESSION_BEGIN } else { kind::SESSION_END };
+        self.append(kind, 0, &Fields::default().u64(edge.ticks).0);
+        lock(&self.edges).push(edge);
+        for sink in lock(&self.sinks).iter().filter(|sink| sink.is_folding()) {
+            if let Some(fold) = sink.lock().fold() {
+                fold.add_edge(edge);
+            }
+        }
+    }
+
+    /// Copies the totals that are kept in place of events into the file.
+    pub(crate) fn write_totals(&self) {
+        let mut count = 0;
+        let mut payload = Fields::default();
+        for sink in lock(&self.sinks).iter().filter(|sink| sink.is_folding()) {
+            if let Some(fold) = sink.lock().fold() {
+                count += 1;
+                let fold = fold.to_fields();
+                payload = payload.u32(sink.lane).u32(fold.0.len() as u32);
+                payload.0.extend(fold.0);
+            }
+        }
+        let not_appended = lock(&self.not_appended);
+        if count == 0 && not_appended.is_empty() {
+            return;
+        }
+        let number = self.totals_written.fetch_add(1, Relaxed) + 1;
+        let head = Fields::default().u32(count).0;
+        if let Err(error) =
+            self.writer.write_totals(number, &[head.as_slice(), &payload.0, &not_appended].concat())
+        {
+            self.report(&error);
         }
     }
 
@@ -189,10 +295,15 @@ impl Recorder {
 
     fn drain_for_ever(&self) {
         lane::unrecorded(|| {
+            let mut beats = 0_u32;
             loop {
                 self.drain();
                 if lane::STATE.load(Relaxed) == lane::ON {
                     self.writer.beat(ClockPair::now());
+                    beats = beats.wrapping_add(1);
+                    if beats.is_multiple_of(BEATS_PER_TOTALS) {
+                        self.write_totals();
+                    }
                     std::thread::park_timeout(BEAT);
                 } else {
                     // Somebody who resumes wakes us; chunks of ending threads do too.
@@ -201,4 +312,8 @@ impl Recorder {
             }
         })
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

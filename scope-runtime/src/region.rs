@@ -99,7 +99,7 @@ impl Definition {
             .text(self.name)
             .text(self.module)
             .text(self.file);
-        recorder.append(kind::REGION, number, 0, &[&fields.0]);
+        recorder.append(kind::REGION, number, &fields.0);
     }
 }
 

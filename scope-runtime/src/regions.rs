@@ -4,6 +4,7 @@
 //! twice. Default names of different places that collide get their module path in front, and
 //! where that does not tell them apart, their place in the source behind.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use crate::format::FieldReader;
@@ -107,31 +108,41 @@ impl Regions {
 
 /// The name of each definition as users see it, in the order given.
 fn final_names<'a>(defined: impl Iterator<Item = &'a Defined> + Clone) -> Vec<String> {
-    let collide = |name: &dyn Fn(&Defined) -> String| {
-        let mut places: HashMap<String, HashSet<&Defined>> = HashMap::new();
-        for definition in defined.clone() {
-            // Names given by hand are one region wherever they stand.
-            let by_hand = places.entry(name(definition)).or_default();
-            if !definition.by_hand || !by_hand.iter().any(|other| other.by_hand) {
-                by_hand.insert(definition);
+    let short = collisions(defined.clone(), |definition| Cow::Borrowed(&definition.name));
+    let long =
+        collisions(defined.clone().filter(|definition| short.contains(&*definition.name)), |definition| {
+            if definition.by_hand {
+                Cow::Borrowed(&definition.name)
+            } else {
+                Cow::Owned(definition.with_module())
             }
+        });
+    let name = |definition: &Defined| {
+        if definition.by_hand || !short.contains(&*definition.name) {
+            return definition.name.clone();
         }
-        places.retain(|_, places| places.len() > 1);
-        places
+        let with_module = definition.with_module();
+        if long.contains(&*with_module) { definition.with_place() } else { with_module }
     };
-    let short = |definition: &Defined| definition.name.clone();
-    let long = |definition: &Defined| {
-        if definition.by_hand { definition.name.clone() } else { definition.with_module() }
-    };
-    let (by_name, by_module) = (collide(&short), collide(&long));
-    defined
-        .clone()
-        .map(|definition| match definition {
-            _ if definition.by_hand || !by_name.contains_key(&definition.name) => definition.name.clone(),
-            _ if !by_module.contains_key(&definition.with_module()) => definition.with_module(),
-            _ => definition.with_place(),
-        })
-        .collect()
+    defined.map(name).collect()
+}
+
+/// The names that several places bear. Names given by hand are one region wherever they stand.
+fn collisions<'a>(
+    defined: impl Iterator<Item = &'a Defined>,
+    name: impl Fn(&'a Defined) -> Cow<'a, str>,
+) -> HashSet<Cow<'a, str>> {
+    let mut first: HashMap<Cow<'a, str>, &Defined> = HashMap::new();
+    let mut collisions = HashSet::new();
+    for definition in defined {
+        let name = name(definition);
+        match first.get(&name) {
+            None => drop(first.insert(name, definition)),
+            Some(other) if *other == definition || (other.by_hand && definition.by_hand) => {}
+            Some(_) => drop(collisions.insert(name)),
+        }
+    }
+    collisions
 }
 
 #[cfg(test)]

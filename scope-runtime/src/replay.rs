@@ -10,15 +10,18 @@
 //! that claims an earlier time than the one before it happens at that one's time, and a call whose
 //! end lay before its start is counted as faulty.
 
-use crate::clock::TickScale;
-use crate::format::{CODE_BITS, MAX_TICKS, PAYLOAD, code};
+use std::collections::VecDeque;
 
-/// Receives the calls of one lane. Times are ns on the recording clock.
+use crate::format::{CODE_BITS, FieldReader, Fields, MAX_TICKS, PAYLOAD, code};
+
+/// Receives the calls of one lane. Times are ticks of the recording clock and never go back.
 pub(crate) trait Visitor {
     /// Region number `region` is entered.
-    fn enter(&mut self, region: u32, at_ns: i64);
+    fn enter(&mut self, region: u32, at: u64);
     /// The innermost open call ends; `cut` when it did not end by itself.
-    fn leave(&mut self, at_ns: i64, cut: Cut);
+    fn leave(&mut self, at: u64, cut: Cut);
+    /// The innermost of the calls that were open before the replay began ends, all newer ones have.
+    fn leave_inherited(&mut self, _at: u64) {}
 }
 
 /// Whether a call came to its own end.
@@ -30,6 +33,13 @@ pub(crate) enum Cut {
     Outlived,
     /// Recording ended, or what followed is missing.
     Open,
+}
+
+/// The moment at which a session ends or a later one begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct SessionEdge {
+    pub(crate) ticks: u64,
+    pub(crate) begins: bool,
 }
 
 /// What the replay of a lane found besides calls.
@@ -44,6 +54,16 @@ pub(crate) struct LaneEnd {
     pub(crate) faulty: u64,
 }
 
+impl LaneEnd {
+    /// Adds what came later on the same lane.
+    pub(crate) fn add(&mut self, later: &LaneEnd) {
+        self.cpu_ns = later.cpu_ns.or(self.cpu_ns);
+        self.first_ticks = self.first_ticks.or(later.first_ticks);
+        self.last_ticks = self.last_ticks.max(later.last_ticks);
+        self.faulty += later.faulty;
+    }
+}
+
 /// The words of one chunk, with what its head says.
 pub(crate) struct ChunkWords<'a> {
     pub(crate) sequence: u64,
@@ -53,11 +73,13 @@ pub(crate) struct ChunkWords<'a> {
 }
 
 /// The state between two chunks of a lane.
-pub(crate) struct Replay<'a, V> {
-    visitor: V,
-    scale: TickScale,
-    /// Ticks at which sessions ended, ascending; the ones not passed yet.
-    session_ends: &'a [u64],
+#[derive(Debug)]
+pub(crate) struct Replay<V> {
+    pub(crate) visitor: V,
+    /// Where sessions end and begin again, in order of time; the ones not passed yet.
+    edges: VecDeque<SessionEdge>,
+    /// Whether the time reached so far is inside a session.
+    in_session: bool,
     /// Calls that are open on the program's side but were cut here: the outermost ones.
     dead: u64,
     /// Ticks, as recorded, at which the other open calls began.
@@ -67,10 +89,66 @@ pub(crate) struct Replay<'a, V> {
     end: LaneEnd,
 }
 
-impl<'a, V: Visitor> Replay<'a, V> {
-    pub(crate) fn new(visitor: V, scale: TickScale, session_ends: &'a [u64]) -> Self {
-        let end = LaneEnd::default();
-        Replay { visitor, scale, session_ends, dead: 0, open: Vec::new(), next_sequence: 0, now: 0, end }
+impl<V: Visitor> Replay<V> {
+    /// A replay from the begin of a lane. `edges` are in order of time.
+    pub(crate) fn new(visitor: V, edges: &[SessionEdge]) -> Self {
+        Replay {
+            visitor,
+            edges: edges.iter().copied().collect(),
+            in_session: true,
+            dead: 0,
+            open: Vec::new(),
+            next_sequence: 0,
+            now: 0,
+            end: LaneEnd::default(),
+        }
+    }
+
+    /// A replay that begins with the chunk `next_sequence`, when `depth` calls are open whose begin
+    /// it has not seen.
+    pub(crate) fn resume(visitor: V, next_sequence: u64, depth: u64, edges: &[SessionEdge]) -> Self {
+        Replay { dead: depth, next_sequence, ..Replay::new(visitor, edges) }
+    }
+
+    /// The sequence number of the chunk that comes next.
+    pub(crate) fn next_sequence(&self) -> u64 {
+        self.next_sequence
+    }
+
+    /// Number of open calls that the visitor knows.
+    pub(crate) fn open_calls(&self) -> usize {
+        self.open.len()
+    }
+
+    /// Writes all but visitor and edges.
+    pub(crate) fn write_to(&self, fields: Fields) -> Fields {
+        let LaneEnd { cpu_ns, first_ticks, last_ticks, faulty } = self.end;
+        let fields =
+            fields.u64(self.next_sequence).u64(self.dead).u64(self.now).u32(u32::from(self.in_session));
+        let fields = fields.u64(cpu_ns.map_or(0, |ns| ns + 1)).u64(first_ticks.map_or(0, |ticks| ticks + 1));
+        let fields = fields.u64(last_ticks).u64(faulty).u32(self.open.len() as u32);
+        self.open.iter().fold(fields, |fields, &start| fields.u64(start))
+    }
+
+    /// Reads what [`Replay::write_to`] wrote.
+    pub(crate) fn read_from(fields: &mut FieldReader<'_>, edges: &[SessionEdge]) -> Option<Self>
+    where
+        V: Default,
+    {
+        let mut replay = Replay::new(V::default(), &[]);
+        (replay.next_sequence, replay.dead, replay.now) = (fields.u64()?, fields.u64()?, fields.u64()?);
+        replay.in_session = fields.u32()? != 0;
+        replay.end = LaneEnd {
+            cpu_ns: fields.u64()?.checked_sub(1),
+            first_ticks: fields.u64()?.checked_sub(1),
+            last_ticks: fields.u64()?,
+            faulty: fields.u64()?,
+        };
+        for _ in 0..fields.u32()? {
+            replay.open.push(fields.u64()?);
+        }
+        replay.edges = edges.iter().copied().filter(|edge| edge.ticks >= replay.now).collect();
+        Some(replay)
     }
 
     /// Replays the next chunk. Where one is missing before it, what is open is cut.
@@ -110,10 +188,21 @@ impl<'a, V: Visitor> Replay<'a, V> {
         }
     }
 
+    /// Totals take over: calls that are open now end by [`Replay::leave_inherited`]. Gives how many
+    /// are open further out that the visitor does not know.
+    pub(crate) fn inherit(&mut self) -> u64 {
+        self.dead
+    }
+
+    /// The innermost open call ends at `at`, all newer ones being in totals.
+    pub(crate) fn leave_inherited(&mut self, at: u64) {
+        self.leave(at);
+    }
+
     /// Ends the lane: what is still open is cut at `ticks`, or at the last event if that is later.
     pub(crate) fn finish(mut self, ticks: u64) -> (V, LaneEnd) {
         if self.end.first_ticks.is_some() {
-            self.pass_session_ends(ticks);
+            self.pass_edges(ticks);
             self.now = self.now.max(ticks);
         }
         self.cut_open();
@@ -122,35 +211,47 @@ impl<'a, V: Visitor> Replay<'a, V> {
 
     /// Moves to the time of an event.
     fn pass(&mut self, at: u64) {
-        self.pass_session_ends(at);
+        self.pass_edges(at);
         self.now = self.now.max(at);
         self.end.first_ticks.get_or_insert(at);
         self.end.last_ticks = self.now;
     }
 
-    fn pass_session_ends(&mut self, at: u64) {
-        while let Some((&end, later)) = self.session_ends.split_first()
-            && end < at
+    fn pass_edges(&mut self, at: u64) {
+        while let Some(&edge) = self.edges.front()
+            && edge.ticks < at
         {
-            self.session_ends = later;
-            self.now = self.now.max(end);
-            self.cut_open();
+            self.edges.pop_front();
+            self.in_session = edge.begins;
+            if !edge.begins {
+                self.now = self.now.max(edge.ticks);
+                self.cut_open();
+            }
         }
+    }
+
+    /// Learns of an edge while the replay goes on; it is later than all known ones.
+    pub(crate) fn add_edge(&mut self, edge: SessionEdge) {
+        self.edges.push_back(edge);
     }
 
     /// Cuts all open calls now; their guards still exist in the program.
     fn cut_open(&mut self) {
-        let now_ns = self.scale.ns(self.now);
         self.dead += self.open.len() as u64;
         for _ in self.open.drain(..) {
-            self.visitor.leave(now_ns, Cut::Open);
+            self.visitor.leave(self.now, Cut::Open);
         }
     }
 
     fn enter(&mut self, region: u32, at: u64) {
         self.pass(at);
-        self.open.push(at);
-        self.visitor.enter(region, self.scale.ns(self.now));
+        if self.in_session {
+            self.open.push(at);
+            self.visitor.enter(region, self.now);
+        } else {
+            // It was entered while the session ended, and came too late for it.
+            self.dead += 1;
+        }
     }
 
     fn leave(&mut self, at: u64) {
@@ -170,24 +271,15 @@ impl<'a, V: Visitor> Replay<'a, V> {
         match self.open.pop() {
             Some(start) => {
                 self.end.faulty += u64::from(at < start);
-                self.visitor.leave(self.scale.ns(self.now), cut);
+                self.visitor.leave(self.now, cut);
             }
-            None => self.dead = self.dead.saturating_sub(1),
+            None if self.dead > 0 => {
+                self.dead -= 1;
+                self.visitor.leave_inherited(self.now);
+            }
+            None => {}
         }
     }
-}
-
-/// Number of calls that begin in these words.
-pub(crate) fn count_enters(words: impl Iterator<Item = u64>) -> u64 {
-    // The second word of a pair has its top bit set, and its lower bits are no code.
-    words
-        .scan(false, |second, word| {
-            let event = word & ((1 << CODE_BITS) - 1);
-            let is_enter = !*second && event >= code::FIRST_REGION;
-            *second = !*second && matches!(event, code::CLOSE_TO | code::LANE_END | code::REBASE);
-            Some(u64::from(is_enter))
-        })
-        .sum()
 }
 
 const _: () = assert!(MAX_TICKS == 1 << 40, "the drawn layout of a word");
@@ -195,22 +287,21 @@ const _: () = assert!(MAX_TICKS == 1 << 40, "the drawn layout of a word");
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::ClockPair;
 
     /// Calls as `(region, start, end, depth, cut)` in order of their end.
     #[derive(Default)]
     struct Calls {
-        open: Vec<(u32, i64)>,
-        closed: Vec<(u32, i64, i64, usize, Cut)>,
+        open: Vec<(u32, u64)>,
+        closed: Vec<(u32, u64, u64, usize, Cut)>,
     }
 
     impl Visitor for Calls {
-        fn enter(&mut self, region: u32, at_ns: i64) {
-            self.open.push((region, at_ns));
+        fn enter(&mut self, region: u32, at: u64) {
+            self.open.push((region, at));
         }
-        fn leave(&mut self, at_ns: i64, cut: Cut) {
+        fn leave(&mut self, at: u64, cut: Cut) {
             let (region, start) = self.open.pop().expect("a call is open");
-            self.closed.push((region, start, at_ns, self.open.len(), cut));
+            self.closed.push((region, start, at, self.open.len(), cut));
         }
     }
 
@@ -221,10 +312,9 @@ mod tests {
         at << CODE_BITS | code
     }
 
-    fn replay(chunks: &[(u64, u64, &[u64])], session_ends: &[u64], end: u64) -> (Calls, LaneEnd) {
-        let pair = ClockPair::default();
-        let scale = TickScale::between(pair, pair);
-        let mut replay = Replay::new(Calls::default(), scale, session_ends);
+    fn replay(chunks: &[(u64, u64, &[u64])], edges: &[(u64, bool)], end: u64) -> (Calls, LaneEnd) {
+        let edges: Vec<_> = edges.iter().map(|&(ticks, begins)| SessionEdge { ticks, begins }).collect();
+        let mut replay = Replay::new(Calls::default(), &edges);
         for &(sequence, depth, words) in chunks {
             replay.chunk(&ChunkWords { sequence, depth, base: 0, words });
         }
@@ -278,7 +368,7 @@ mod tests {
             event(code::LEAVE, 15),
             enter(3, 20),
         ];
-        let (calls, _) = replay(&[(0, 0, &words)], &[10], 30);
+        let (calls, _) = replay(&[(0, 0, &words)], &[(10, false), (12, true)], 30);
         let expected = [
             (1, 2, 10, 1, Cut::Open),
             (0, 1, 10, 0, Cut::Open),
@@ -286,6 +376,13 @@ mod tests {
             (3, 20, 30, 0, Cut::Open),
         ];
         assert_eq!(calls.closed, expected);
+    }
+
+    #[test]
+    fn what_is_entered_between_two_sessions_is_left_out() {
+        let words = [enter(0, 11), enter(1, 21), event(code::LEAVE, 22), event(code::LEAVE, 23)];
+        let (calls, _) = replay(&[(0, 0, &words)], &[(10, false), (20, true)], 30);
+        assert_eq!(calls.closed, [(1, 21, 22, 0, Cut::No)]);
     }
 
     #[test]
@@ -315,6 +412,5 @@ mod tests {
     fn leaves_without_a_call_and_cut_pairs_do_no_harm() {
         let words = [event(code::LEAVE, 1), enter(0, 2), event(code::LEAVE, 3), event(code::CLOSE_TO, 4)];
         assert_eq!(replay(&[(0, 0, &words)], &[], 9).0.closed, [(0, 2, 3, 0, Cut::No)]);
-        assert_eq!(count_enters(words.into_iter()), 1);
     }
 }

@@ -9,8 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicPtr, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::clock::{self, ClockPair};
-use crate::format::{Fields, kind};
+use crate::clock::ClockPair;
 use crate::lane::{self, OFF, ON, STARTING, STATE};
 use crate::profile::Profile;
 use crate::recorder::Recorder;
@@ -149,19 +148,22 @@ impl Control {
             return;
         }
         self.folder = Some(folder);
-        self.profile = None;
+        let ended_before = self.profile.take().is_some();
         if let Some(recorder) = current() {
             recorder.writer().set_sealed(false);
+            if ended_before {
+                recorder.add_edge(true);
+            }
             STATE.store(ON, Release);
             recorder.wake_drainer();
         }
     }
 
     fn start_recorder(&mut self, folder: &Path) -> Result<(), String> {
-        let place = environment::place()?;
+        let settings = environment::settings()?;
         // The folder is kept absolute: a forked child may begin its recording after a chdir.
         let folder = std::path::absolute(folder).map_err(|error| error.to_string())?;
-        let recorder = lane::unrecorded(|| Recorder::start(&folder, place))
+        let recorder = lane::unrecorded(|| Recorder::start(&folder, settings))
             .map_err(|error| format!("failed to make a recording in `{}`: {error}", folder.display()))?;
         RECORDER.store(std::ptr::from_ref(recorder).cast_mut(), Release);
         region::lock_registry().attach(recorder);
@@ -181,8 +183,7 @@ impl Control {
         };
         if self.profile.is_none() {
             STATE.store(OFF, Relaxed);
-            let end = Fields::default().u64(clock::ticks());
-            recorder.append(kind::SESSION_END, 0, 0, &[&end.0]);
+            recorder.add_edge(false);
             self.profile = Some(seal(recorder));
         }
     }
@@ -190,6 +191,7 @@ impl Control {
 
 fn seal(recorder: &'static Recorder) -> Profile {
     recorder.drain();
+    recorder.write_totals();
     recorder.writer().beat(ClockPair::now());
     lane::unrecorded(|| crate::finalize::seal(recorder))
 }

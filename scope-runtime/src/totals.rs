@@ -57,7 +57,20 @@ pub struct RegionTotals {
 pub struct PathTree {
     nodes: Vec<PathTotals>,
     by_step: IdMap,
+    /// Steps taken last: two per node, by the lowest bit of the region, those from the top in front.
+    /// Most regions call one or two others, and these look-ups stay where the nodes are.
+    recent: Vec<[Step; 2]>,
 }
+
+/// A step from a node that is known from the place where it is kept.
+#[derive(Clone, Copy, Debug)]
+struct Step {
+    region: u32,
+    to: u32,
+}
+
+/// No step yet: there is no such node.
+const NO_STEP: Step = Step { region: 0, to: TOP };
 
 /// Stands for "no parent" in the map of steps; no node has this id.
 const TOP: u32 = u32::MAX;
@@ -75,12 +88,26 @@ impl PathTree {
     /// At 2^32 - 1 nodes.
     #[inline]
     pub fn step(&mut self, parent: Option<PathId>, region: RegionId) -> PathId {
+        let from = parent.map_or(0, |PathId(parent)| parent as usize + 1);
+        if let Some(recent) = self.recent.get(from) {
+            let step = recent[region.0 as usize & 1];
+            if step.region == region.0 && step.to != TOP {
+                return PathId(step.to);
+            }
+        }
+        self.look_up(parent, region)
+    }
+
+    fn look_up(&mut self, parent: Option<PathId>, region: RegionId) -> PathId {
         let above = parent.map_or(TOP, |PathId(parent)| parent);
         let new = self.nodes.len() as u32;
         let id = self.by_step.get_or_insert(above, region.0, new);
         if id == new {
             self.push(parent, region);
         }
+        let from = parent.map_or(0, |PathId(parent)| parent as usize + 1);
+        self.recent.resize(self.nodes.len() + 1, [NO_STEP; 2]);
+        self.recent[from][region.0 as usize & 1] = Step { region: region.0, to: id };
         PathId(id)
     }
 
@@ -102,6 +129,7 @@ impl PathTree {
     /// The same tree with each region replaced; `to` must give different regions different ids.
     pub(crate) fn map_regions(mut self, mut to: impl FnMut(RegionId) -> RegionId) -> PathTree {
         self.by_step = IdMap::default();
+        self.recent.clear();
         for (index, node) in self.nodes.iter_mut().enumerate() {
             node.region = to(node.region);
             let above = node.parent.map_or(TOP, |PathId(parent)| parent);

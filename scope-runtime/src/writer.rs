@@ -7,11 +7,13 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering::{Relaxed, Release};
+use std::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
+use std::sync::atomic::compiler_fence;
+use std::sync::{Mutex, PoisonError};
 
 use crate::clock::{ClockKind, ClockPair};
 use crate::environment::Place;
-use crate::format::{self, BLOCK_ALIGN, BLOCK_HEAD, BlockHead, Header, PAGE};
+use crate::format::{self, BLOCK_ALIGN, BLOCK_HEAD, BlockHead, Header, PAGE, kind};
 use crate::os;
 
 /// Blocks up to this size are put together in memory and written at once.
@@ -21,7 +23,20 @@ pub(crate) struct Writer {
     file: File,
     path: PathBuf,
     header: &'static Header,
+    totals: Mutex<TotalsSlots>,
 }
+
+/// Two slots of `size` bytes each, one after the other.
+struct TotalsSlots {
+    address: Mapped,
+    size: usize,
+}
+
+/// The address of a mapping that is never undone.
+struct Mapped(*mut u8);
+
+// SAFETY: the mapping belongs to no thread, and who writes to it holds a lock.
+unsafe impl Send for Mapped {}
 
 impl Writer {
     /// Creates the recording of this process in `folder`, which is made if need be.
@@ -41,7 +56,8 @@ impl Writer {
                 // which any bytes are a value; nothing writes to the parts that are not atomic.
                 let header = unsafe { &*address.cast::<Header>() };
                 header.end.store(PAGE, Relaxed);
-                Ok(Writer { file, path, header })
+                let totals = Mutex::new(TotalsSlots { address: Mapped(std::ptr::null_mut()), size: 0 });
+                Ok(Writer { file, path, header, totals })
             }
             Err(error) => {
                 let _ = std::fs::remove_file(&path);
@@ -89,6 +105,52 @@ impl Writer {
             }
             self.file.write_all_at(&head.to_bytes(), at)
         })
+    }
+
+    /// Writes a block into one of the two slots for totals, in turn; a kill leaves the other whole.
+    /// The slots are mapped, so that a full disk or a limit met later does not matter.
+    ///
+    /// # Errors
+    /// When the slots are too small and larger ones cannot be had; the old ones stay as they are.
+    pub(crate) fn write_totals(&self, sequence: u64, payload: &[u8]) -> io::Result<()> {
+        let needed = payload.len() + BLOCK_HEAD;
+        let mut slots = self.totals.lock().unwrap_or_else(PoisonError::into_inner);
+        if slots.size < needed {
+            *slots = self.reserve_totals(needed)?;
+        }
+        let head = BlockHead::of(kind::TOTALS, 0, sequence, &[payload]).to_bytes();
+        // SAFETY: the slot is mapped for good, is longer than head and payload, and is written under
+        // the lock only. A head of zeros comes first: half a payload must not look like a whole one.
+        unsafe {
+            let slot = slots.address.0.add((sequence % 2) as usize * slots.size);
+            slot.write_bytes(0, BLOCK_HEAD);
+            compiler_fence(SeqCst);
+            slot.add(BLOCK_HEAD).copy_from_nonoverlapping(payload.as_ptr(), payload.len());
+            compiler_fence(SeqCst);
+            slot.copy_from_nonoverlapping(head.as_ptr(), BLOCK_HEAD);
+        }
+        Ok(())
+    }
+
+    /// Makes room for totals of `needed` bytes, for the case that the disk is full later.
+    pub(crate) fn prepare_totals(&self, needed: usize) -> io::Result<()> {
+        let mut slots = self.totals.lock().unwrap_or_else(PoisonError::into_inner);
+        *slots = self.reserve_totals(needed)?;
+        Ok(())
+    }
+
+    fn reserve_totals(&self, needed: usize) -> io::Result<TotalsSlots> {
+        let size = needed.next_power_of_two().max(PAGE as usize);
+        let at = self.allocate(2 * size as u64, PAGE);
+        os::reserve(&self.file, at, 2 * size as u64)?;
+        let address = os::map_shared(&self.file, at, 2 * size)?;
+        self.header.totals.store(at + u64::from(size.ilog2()), Release);
+        Ok(TotalsSlots { address: Mapped(address), size })
+    }
+
+    /// Notes calls that went into totals.
+    pub(crate) fn add_folded(&self, calls: u64) {
+        self.header.folded_calls.fetch_add(calls, Relaxed);
     }
 
     /// Writes a sign of life: the newest moment known on both clocks.

@@ -97,6 +97,10 @@ impl Entries {
         self.integer("open_calls", sum(|profile| profile.open_calls));
         self.integer("lost_calls", sum(|profile| profile.lost_calls));
         self.integer("faulty_calls", sum(|profile| profile.faulty_calls));
+        let damaged = ranks.iter().map(|(info, _)| info.damaged).fold(0u64, u64::saturating_add);
+        if damaged > 0 {
+            self.integer("damaged_pieces", damaged.try_into().unwrap_or(i64::MAX));
+        }
         let unsealed = ranks.iter().filter(|(info, _)| !info.sealed);
         self.list("unsealed_ranks", unsealed.map(|(info, _)| info.rank.to_string()).collect());
         let mut there = ranks.iter().map(|(info, _)| info.rank).peekable();

@@ -1,84 +1,193 @@
 //! The calls of one rank, lane by lane as recorded, into columns by region as in the file.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
-use scope_runtime::profile::Region;
+use scope_runtime::profile::{LaneId, Profile, Region, RegionId};
 use scope_runtime::recording::Call;
 
-/// The calls of one region on one rank: one entry per call in each column.
+use super::RankRecording;
+use crate::merged::Events;
+
+/// The columns of all calls, one entry per call in each.
 #[derive(Default)]
-pub(super) struct RegionCalls {
-    pub(super) start_ns: Vec<i64>,
-    pub(super) duration_ns: Vec<i64>,
-    pub(super) call_ids: Vec<i64>,
-    /// `call_ids` value of the enclosing call; -1 for none.
-    pub(super) parent_ids: Vec<i64>,
-    pub(super) thread_ids: Vec<i64>,
+pub(super) struct Columns {
+    start_ns: Vec<i64>,
+    duration_ns: Vec<i64>,
+    call_ids: Vec<i64>,
+    parent_ids: Vec<i64>,
+    thread_ids: Vec<i64>,
+}
+
+impl Columns {
+    fn len(&self) -> usize {
+        self.start_ns.len()
+    }
+
+    fn resize(&mut self, len: usize) {
+        let Columns { start_ns, duration_ns, call_ids, parent_ids, thread_ids } = self;
+        for column in [start_ns, duration_ns, call_ids, parent_ids, thread_ids] {
+            column.resize(len, 0);
+        }
+    }
+
+    pub(super) fn into_events(self) -> Events {
+        Events {
+            start_ns: self.start_ns,
+            duration_ns: self.duration_ns,
+            call_ids: Some(self.call_ids),
+            parent_ids: Some(self.parent_ids),
+            thread_ids: Some(self.thread_ids),
+            ..Events::default()
+        }
+    }
+}
+
+/// A region and its run of calls in the columns.
+pub(super) struct RegionRun<'a> {
+    pub(super) region: &'a Region,
+    pub(super) events: Range<usize>,
     /// Durations of the calls, less those of their direct children.
     pub(super) exclusive_ns: i64,
 }
 
-/// The regions of one rank, by name: a name is all that the file can tell them by, so those of
-/// one name share their columns, under the source of the first.
-pub(super) struct RankRegions<'a> {
-    regions: Vec<&'a Region>,
-    calls: Vec<RegionCalls>,
-    /// For each region of the recording its position in the two above.
-    position: Vec<usize>,
+/// Why the calls of a rank could not be placed.
+pub(super) enum Failure {
+    /// A call refers to something that is not there.
+    Dangling { lane: u32, call: usize, what: &'static str },
+    /// A region has more or fewer calls than room was made for.
+    Miscounted,
+}
+
+/// Appends the calls of `recording` to `columns`: region by region in the order of the recording,
+/// inside a region lane by lane, on a lane in order of entry. Gives the regions that have calls.
+///
+/// The totals of the recording say how many calls each region has, so that every call is put in
+/// its place at once. Should they be wrong, as when a piece of the file went bad since it was
+/// opened, the calls are counted first.
+pub(super) fn append<'a, R: RankRecording>(
+    columns: &mut Columns,
+    recording: &'a R,
+) -> Result<Vec<RegionRun<'a>>, Failure> {
+    let before = columns.len();
+    let profile = recording.profile();
+    match Placement::new(profile, &counts_by_totals(profile), before).place(columns, recording) {
+        Err(Failure::Miscounted) => {
+            columns.resize(before);
+            Placement::new(profile, &counts_by_calls(recording), before).place(columns, recording)
+        }
+        placed => placed,
+    }
+}
+
+/// Calls of each region, by the totals of its call paths.
+fn counts_by_totals(profile: &Profile) -> Vec<u64> {
+    let mut counts = vec![0; profile.regions.len()];
+    for node in profile.paths.nodes() {
+        if let Some(count) = counts.get_mut(node.region.0 as usize) {
+            *count += node.calls;
+        }
+    }
+    counts
+}
+
+/// Calls of each region, by looking at each of them.
+fn counts_by_calls(recording: &impl RankRecording) -> Vec<u64> {
+    let mut counts = vec![0; recording.profile().regions.len()];
+    for lane in 0..recording.profile().lanes.len() as u32 {
+        for call in recording.calls(LaneId(lane)) {
+            if let Some(count) = counts.get_mut(call.region.0 as usize) {
+                *count += 1;
+            }
+        }
+    }
+    counts
+}
+
+/// Where the calls of each region go.
+struct Placement<'a> {
+    runs: Vec<RegionRun<'a>>,
+    /// Position of each region's run in `runs`, and where its next call goes. A name is all that
+    /// the file can tell regions by, so those of one name share a run, under the source of the first.
+    run_of: Vec<usize>,
+    next: Vec<usize>,
     next_call_id: i64,
 }
 
-/// Position of a call on its lane, and what it refers to that is not there.
-type Dangling = (usize, &'static str);
-
-impl<'a> RankRegions<'a> {
-    pub(super) fn new(recorded: &'a [Region]) -> RankRegions<'a> {
-        let mut regions = Vec::new();
+impl<'a> Placement<'a> {
+    fn new(profile: &'a Profile, counts: &[u64], first: usize) -> Placement<'a> {
         let mut by_name = HashMap::new();
-        let position = recorded.iter().map(|region| {
-            *by_name.entry(&region.name).or_insert_with(|| {
-                regions.push(region);
-                regions.len() - 1
-            })
-        });
-        let position = position.collect();
-        let calls = regions.iter().map(|_| RegionCalls::default()).collect();
-        RankRegions { regions, calls, position, next_call_id: 0 }
+        let mut runs = Vec::new();
+        let mut sizes: Vec<usize> = Vec::new();
+        let mut run_of = Vec::with_capacity(counts.len());
+        for (region, count) in profile.regions.iter().zip(counts) {
+            let run = *by_name.entry(&region.name).or_insert_with(|| {
+                runs.push(RegionRun { region, events: 0..0, exclusive_ns: 0 });
+                sizes.push(0);
+                runs.len() - 1
+            });
+            sizes[run] += *count as usize;
+            run_of.push(run);
+        }
+        let mut start = first;
+        for (run, size) in runs.iter_mut().zip(sizes) {
+            run.events = start..start + size;
+            start += size;
+        }
+        let next = runs.iter().map(|run| run.events.start).collect();
+        Placement { runs, run_of, next, next_call_id: 0 }
     }
 
-    /// Adds the calls of the next lane, which are in order of entry.
+    fn place(
+        mut self,
+        columns: &mut Columns,
+        recording: &impl RankRecording,
+    ) -> Result<Vec<RegionRun<'a>>, Failure> {
+        columns.resize(self.runs.last().map_or(columns.len(), |run| run.events.end));
+        for lane in 0..recording.profile().lanes.len() as u32 {
+            self.place_lane(columns, lane, &recording.calls(LaneId(lane)))?;
+        }
+        if self.runs.iter().zip(&self.next).any(|(run, next)| run.events.end != *next) {
+            return Err(Failure::Miscounted);
+        }
+        self.runs.retain(|run| !run.events.is_empty());
+        Ok(self.runs)
+    }
+
+    /// Places the calls of the next lane.
     ///
     /// A parent's exclusive time is what is left of its duration when each child has taken its
     /// own from it; so the sums per region need no memory per call.
-    ///
-    /// # Errors
-    /// When a call names no region of the recording, or a parent that does not come before it.
-    pub(super) fn add_lane(&mut self, lane: u32, calls: &[Call]) -> Result<(), Dangling> {
+    fn place_lane(&mut self, columns: &mut Columns, lane: u32, calls: &[Call]) -> Result<(), Failure> {
+        let dangling = |call, what| Failure::Dangling { lane, call, what };
         for (index, call) in calls.iter().enumerate() {
-            let region = *self.position.get(call.region.0 as usize).ok_or((index, "region"))?;
+            let run = self.run_of(call.region).ok_or_else(|| dangling(index, "region"))?;
             let duration_ns = call.end_ns.wrapping_sub(call.start_ns);
             let mut parent_id = -1;
             if let Some(parent) = call.parent {
-                let enclosing = calls[..index].get(parent as usize).ok_or((index, "parent"))?;
+                let enclosing =
+                    calls[..index].get(parent as usize).ok_or_else(|| dangling(index, "parent"))?;
+                let enclosing = self.run_of(enclosing.region).ok_or_else(|| dangling(index, "region"))?;
+                self.runs[enclosing].exclusive_ns -= duration_ns;
                 parent_id = self.next_call_id + i64::from(parent);
-                // The parent was added before, so its region is known to be there.
-                let enclosing = self.position[enclosing.region.0 as usize];
-                self.calls[enclosing].exclusive_ns -= duration_ns;
             }
-            let columns = &mut self.calls[region];
-            columns.exclusive_ns += duration_ns;
-            columns.start_ns.push(call.start_ns);
-            columns.duration_ns.push(duration_ns);
-            columns.call_ids.push(self.next_call_id + index as i64);
-            columns.parent_ids.push(parent_id);
-            columns.thread_ids.push(lane.into());
+            self.runs[run].exclusive_ns += duration_ns;
+            let at = self.next[run];
+            if at == self.runs[run].events.end {
+                return Err(Failure::Miscounted);
+            }
+            self.next[run] += 1;
+            columns.start_ns[at] = call.start_ns;
+            columns.duration_ns[at] = duration_ns;
+            columns.call_ids[at] = self.next_call_id + index as i64;
+            columns.parent_ids[at] = parent_id;
+            columns.thread_ids[at] = lane.into();
         }
         self.next_call_id += calls.len() as i64;
         Ok(())
     }
 
-    /// The regions that have calls, in the order of the recording.
-    pub(super) fn into_calls(self) -> impl Iterator<Item = (&'a Region, RegionCalls)> {
-        self.regions.into_iter().zip(self.calls).filter(|(_, calls)| !calls.start_ns.is_empty())
+    fn run_of(&self, region: RegionId) -> Option<usize> {
+        self.run_of.get(region.0 as usize).copied()
     }
 }

@@ -65,23 +65,14 @@ fn check_identity(profile: &MergedProfile) -> Result<(), Mistake> {
 /// The rows' runs must lie inside the columns, and no call belongs to two rows.
 fn check_runs(profile: &MergedProfile) -> Result<(), Mistake> {
     let calls = profile.events.duration_ns.len();
-    let mut runs: Vec<_> = profile
-        .rows
-        .iter()
-        .map(|row| (row.events.start, row.events.end))
-        .filter(|run| run.0 < run.1)
-        .collect();
-    runs.sort_unstable();
-    for pair in runs.windows(2) {
-        if pair[0].1 > pair[1].0 {
-            let cause = format!("has two rows that share call {}", pair[1].0);
-            return mistake(INDEX, "event_offsets", cause);
-        }
+    let mut runs: Vec<_> = profile.rows.iter().map(|row| (row.events.start, row.events.end)).collect();
+    if let Some((start, end)) = runs.iter().find(|(start, end)| start > end || *end > calls) {
+        return mistake(INDEX, "event_counts", format!("has a row of calls {start} to {end} of {calls}"));
     }
-    match runs.last() {
-        Some(&(_, end)) if end > calls => {
-            mistake(INDEX, "event_counts", format!("reaches call {end} of {calls}"))
-        }
-        _ => Ok(()),
+    runs.retain(|(start, end)| start < end);
+    runs.sort_unstable();
+    match runs.windows(2).find(|pair| pair[0].1 > pair[1].0) {
+        Some(pair) => mistake(INDEX, "event_offsets", format!("has two rows that share call {}", pair[1].0)),
+        None => Ok(()),
     }
 }

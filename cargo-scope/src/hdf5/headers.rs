@@ -68,15 +68,19 @@ impl Headers {
     }
 
     fn take_superblock(&mut self, version: u8, block: &[u8]) -> FormatResult<()> {
-        let (sizeof_addr, sizeof_size, root) = if version < 2 {
+        let (sizeof_addr, sizeof_size, end, root) = if version < 2 {
             let superblock = SuperblockV0V1::decode(block)?;
             let root = superblock.root_symbol_table_entry.obj_header_addr;
-            (superblock.sizeof_offsets, superblock.sizeof_lengths, root)
+            (superblock.sizeof_offsets, superblock.sizeof_lengths, superblock.end_of_file_address, root)
         } else {
             let superblock = SuperblockV2V3::decode(block)?;
             let root = superblock.root_group_object_header_address;
-            (superblock.sizeof_offsets, superblock.sizeof_lengths, root)
+            (superblock.sizeof_offsets, superblock.sizeof_lengths, superblock.end_of_file_address, root)
         };
+        // Without this, what is missing at the end would read as zeros.
+        if end > self.size {
+            return Err(invalid(format!("it has {} of {end} bytes", self.size)));
+        }
         // The decoders take fields of at most eight bytes.
         if !(1..=8).contains(&sizeof_addr) || !(1..=8).contains(&sizeof_size) {
             return Err(invalid("impossible sizes of addresses and lengths"));

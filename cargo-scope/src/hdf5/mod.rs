@@ -5,6 +5,9 @@
 //! in `layout`; this is also what a second writer, with the C library, is to follow.
 
 mod check;
+mod column;
+#[cfg(test)]
+mod damaged_tests;
 mod error;
 mod headers;
 mod layout;
@@ -12,6 +15,8 @@ pub(crate) mod publish;
 mod read;
 mod schema1;
 mod source;
+#[cfg(test)]
+mod tests;
 mod values;
 mod write;
 

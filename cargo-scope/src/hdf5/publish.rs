@@ -16,9 +16,9 @@ impl Temporary {
     /// # Errors
     /// When the folder is not there or cannot be written.
     pub(crate) fn beside(destination: &Path) -> io::Result<Temporary> {
-        let name = destination.file_name().unwrap_or_default().to_string_lossy();
         for attempt in 0u32.. {
-            let path = destination.with_file_name(format!(".{name}.{}.{attempt}.tmp", std::process::id()));
+            // Not the destination's name with something added, which could be too long.
+            let path = destination.with_file_name(format!(".scope-{}-{attempt}.tmp", std::process::id()));
             match OpenOptions::new().write(true).create_new(true).open(&path) {
                 Ok(_) => return Ok(Temporary { path, published: false }),
                 // Left by a process of the same number that was killed: not ours to remove.

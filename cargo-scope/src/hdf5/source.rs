@@ -120,11 +120,14 @@ impl<'a> Source<'a> {
             return Err(self.unsupported(object, "its data are in another file".into()));
         }
         let ratio = if filters.is_empty() { 1 } else { LARGEST_RATIO };
-        let claimed = (len as u64).checked_mul(dataset.element_size() as u64);
-        match claimed {
-            Some(claimed) if claimed <= self.size.saturating_mul(ratio) => Ok(len),
-            _ => Err(self.damaged(object, format!("it claims {len} entries, more than the file can hold"))),
+        let chunk = dataset.chunk_dims().unwrap_or_default().into_iter().fold(1, usize::saturating_mul);
+        // A chunk is read as a whole, so it is bounded as the whole is.
+        let claimed = (len.max(chunk) as u64).saturating_mul(dataset.element_size() as u64);
+        if claimed > self.size.saturating_mul(ratio) {
+            let cause = format!("it claims {claimed} bytes, more than the file of {} can hold", self.size);
+            return Err(self.damaged(object, cause));
         }
+        Ok(len)
     }
 
     fn unsupported(&self, object: &str, cause: String) -> Error {

@@ -9,18 +9,13 @@ use rust_hdf5::{DatatypeMessage, H5File, H5Group, H5Type, Hdf5Error};
 
 use super::Error;
 use super::check::check;
+use super::column::{self, Number};
 use super::layout::*;
 use super::publish::Temporary;
 use crate::merged::{MergedProfile, MetadataValue, Row};
 
-/// Entries per chunk of a compressed column: 256 KiB of integers, a quarter of the cache that
-/// the C library gives a dataset by default.
-const CHUNK: usize = 32_768;
 /// Bytes of events from which on their columns are compressed.
 const COMPRESS_FROM_BYTES: usize = 1 << 20;
-/// Columns of at most this many bytes stay as they are, as in files of the reference.
-const PLAIN_BYTES: usize = 64 << 10;
-const DEFLATE_LEVEL: u32 = 1;
 /// Stands for a NUL in names as other readers see them.
 const VISIBLE_NUL: &str = "\u{2400}";
 
@@ -44,8 +39,11 @@ pub fn write(profile: &MergedProfile, path: &Path) -> Result<(), Error> {
         .create(temporary.path())
         .map_err(|e| Error::io(path, "create", io_error(e)))?;
     let writer = Writer { path, compress: event_bytes(profile) >= COMPRESS_FROM_BYTES };
-    writer.write_profile(&file, profile)?;
-    file.close().map_err(writer.failed("the end"))?;
+    let written = writer.write_profile(&file, profile);
+    // Closed in either case: left to its own, the file would report a second failure.
+    let closed = if written.is_ok() { file.close() } else { file.close_no_sync() };
+    written?;
+    closed.map_err(writer.failed("the end"))?;
     temporary.publish(path).map_err(|e| Error::io(path, "rename a finished file to", e))
 }
 
@@ -188,76 +186,43 @@ impl Writer<'_> {
     }
 
     /// Writes a numeric column, compressed when it is large.
-    fn write_numbers<T: H5Type + Default>(
+    fn write_numbers<T: Number>(
         &self,
         group: &H5Group,
         name: &str,
         values: impl ExactSizeIterator<Item = T>,
     ) -> Result<(), Error> {
-        let written = if self.compress && values.len() * T::element_size() > PLAIN_BYTES {
-            write_compressed(group, name, values)
-        } else {
-            write_plain(group, name, values)
-        };
-        written.map_err(self.failed_in(group, name))
+        column::write(group, name, self.compress, values).map_err(self.failed_in(group, name))
     }
 
-    fn failed(&self, object: &str) -> impl Fn(Hdf5Error) -> Error {
-        move |cause| Error::Write {
-            path: self.path.to_path_buf(),
-            object: object.to_string(),
-            cause: cause.to_string(),
-        }
+    fn failed(&self, object: &str) -> impl Fn(Hdf5Error) -> Error + use<> {
+        let (path, object) = (self.path.to_path_buf(), object.to_string());
+        move |error| Error::Write { path: path.clone(), object: object.clone(), cause: cause(&error) }
     }
 
-    fn failed_in(&self, group: &H5Group, dataset: &str) -> impl Fn(Hdf5Error) -> Error {
-        let object = format!("{}/{dataset}", group.name().trim_start_matches('/'));
-        let path = self.path.to_path_buf();
-        move |cause| Error::Write { path: path.clone(), object: object.clone(), cause: cause.to_string() }
+    fn failed_in(&self, group: &H5Group, dataset: &str) -> impl Fn(Hdf5Error) -> Error + use<> {
+        self.failed(&format!("{}/{dataset}", group.name().trim_start_matches('/')))
     }
 }
 
-fn write_plain<T: H5Type>(
-    group: &H5Group,
-    name: &str,
-    values: impl ExactSizeIterator<Item = T>,
-) -> Result<(), Hdf5Error> {
-    let values: Vec<T> = values.collect();
-    let dataset = group.new_dataset::<T>().shape([values.len()]).create(name)?;
-    // An empty dataset has no room in the file that could be written to.
-    if values.is_empty() { Ok(()) } else { dataset.write_raw(&values) }
-}
-
-/// Writes one chunk at a time, so that a column is never in memory a second time.
-fn write_compressed<T: H5Type + Default>(
-    group: &H5Group,
-    name: &str,
-    mut values: impl ExactSizeIterator<Item = T>,
-) -> Result<(), Hdf5Error> {
-    let len = values.len();
-    let chunk = CHUNK.min(len);
-    let dataset =
-        group.new_dataset::<T>().shape([len]).chunk(&[chunk]).shuffle_deflate(DEFLATE_LEVEL).create(name)?;
-    let mut entries = Vec::with_capacity(chunk);
-    for start in (0..len).step_by(chunk) {
-        entries.clear();
-        entries.extend(values.by_ref().take(chunk));
-        let count = entries.len();
-        dataset.write_slice(&[start], &[count], &entries)?;
-    }
-    Ok(())
+/// What the writer says, without the layers that it went through.
+fn cause(error: &Hdf5Error) -> String {
+    let text = error.to_string();
+    text.trim_start_matches("hdf5-io error: ").trim_start_matches("I/O error: ").to_string()
 }
 
 /// The starts as the file has them: per row the first one as it is, then differences.
-fn start_deltas(profile: &MergedProfile) -> std::vec::IntoIter<i64> {
-    let mut deltas = profile.events.start_ns.clone();
-    for row in &profile.rows {
-        for position in row.events.clone().skip(1) {
-            let starts = &profile.events.start_ns;
-            deltas[position] = starts[position].wrapping_sub(starts[position - 1]);
-        }
-    }
-    deltas.into_iter()
+fn start_deltas(profile: &MergedProfile) -> impl ExactSizeIterator<Item = i64> + '_ {
+    let starts = &profile.events.start_ns;
+    let mut absolute = vec![true; starts.len()];
+    profile
+        .rows
+        .iter()
+        .for_each(|row| absolute[row.events.clone()].iter_mut().skip(1).for_each(|a| *a = false));
+    (0..starts.len()).map(move |position| match absolute[position] {
+        true => starts[position],
+        false => starts[position].wrapping_sub(starts[position - 1]),
+    })
 }
 
 /// The names that rows refer to, and the rows with their ids: the reference fails on a name

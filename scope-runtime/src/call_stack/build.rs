@@ -16,7 +16,7 @@ use super::error::{CallAt, NestingError};
 use super::ids;
 use super::input::{RegionCalls, count_calls};
 use super::lanes::Lanes;
-use super::order::{Item, Run, in_order};
+use super::order::{Item, Run, in_order, ordered};
 use super::reference;
 
 /// Whose answer is wanted where the reference differs from what is right.
@@ -118,8 +118,8 @@ fn reconstruct(
         repaired: 0,
     };
     // The longer of two calls that start together encloses the other, so it goes first.
-    let longer = |a: &Item, b: &Item, _: &[Run]| a.end > b.end;
-    in_order(regions, &lanes, longer, |runs, items| builder.take(runs, items))?;
+    let longest_first = |item: &Item, _: &[Run]| !ordered(item.end);
+    in_order(regions, &lanes, longest_first, |runs, items| builder.take(runs, items))?;
     Ok(builder.finish())
 }
 
@@ -143,6 +143,39 @@ impl Top {
     }
 }
 
+/// The columns that nesting reads and writes.
+struct Columns<'a> {
+    start_ns: &'a [i64],
+    end_ns: &'a mut [i64],
+    depth: &'a mut [u32],
+    parent: &'a mut [u32],
+    exclusive_ns: &'a mut [i64],
+}
+
+impl Columns<'_> {
+    /// Columns of one length, which the compiler can then rely on.
+    fn of(arrays: &mut CallArrays, len: usize) -> Columns<'_> {
+        Columns {
+            start_ns: &arrays.start_ns[..len],
+            end_ns: &mut arrays.end_ns[..len],
+            depth: &mut arrays.depth[..len],
+            parent: &mut arrays.parent[..len],
+            exclusive_ns: &mut arrays.exclusive_ns[..len],
+        }
+    }
+
+    /// The call that encloses call `id`.
+    #[inline]
+    fn below(&self, id: u32) -> Top {
+        let parent = self.parent[id as usize];
+        if parent == NO_PARENT {
+            return Top::NONE;
+        }
+        let at = parent as usize;
+        Top::new(parent, self.depth[at], self.start_ns[at], self.end_ns[at])
+    }
+}
+
 struct Builder<'a> {
     regions: &'a [RegionCalls<'a>],
     arrays: CallArrays,
@@ -157,6 +190,7 @@ struct Builder<'a> {
 impl Builder<'_> {
     fn take(&mut self, runs: &[Run], items: &[Item]) -> Result<(), NestingError> {
         let arrays = &mut self.arrays;
+        let base = arrays.len();
         arrays.start_ns.extend(items.iter().map(|item| item.start));
         arrays.end_ns.extend(items.iter().map(|item| item.end));
         arrays.call_index.extend(items.iter().map(|item| item.call));
@@ -164,52 +198,56 @@ impl Builder<'_> {
         if let Some(lane) = &mut arrays.lane {
             lane.index.extend(items.iter().map(|item| runs[item.run as usize].lane));
         }
-        for item in items {
-            self.nest(item, &runs[item.run as usize])?;
+        arrays.exclusive_ns.extend(items.iter().map(|item| item.end.saturating_sub(item.start)));
+        arrays.parent.extend(items.iter().map(|_| NO_PARENT));
+        arrays.depth.extend(items.iter().map(|_| 0));
+        let mut done = 0;
+        loop {
+            done += self.nest(base + done, runs, &items[done..]);
+            let Some(item) = items.get(done) else { return Ok(()) };
+            self.fault(base + done, item, &runs[item.run as usize])?;
         }
-        Ok(())
     }
 
-    #[inline]
-    fn nest(&mut self, item: &Item, run: &Run) -> Result<(), NestingError> {
-        let mut top = self.tops[run.lane as usize];
-        while item.start > top.last {
-            top = self.below(top.id);
+    /// Nests calls from `first` on until one does not fit; gives the number of calls that did.
+    fn nest(&mut self, first: usize, runs: &[Run], items: &[Item]) -> usize {
+        let columns = Columns::of(&mut self.arrays, first + items.len());
+        for (at, item) in items.iter().enumerate() {
+            let id = first + at;
+            let slot = &mut self.tops[runs[item.run as usize].lane as usize];
+            let mut top = *slot;
+            while item.start > top.last {
+                top = columns.below(top.id);
+            }
+            // A call that an earlier fault has shortened is read from the column again.
+            let end = columns.end_ns[id];
+            if end > top.end || end < item.start {
+                return at;
+            }
+            let depth = top.depth.wrapping_add(1);
+            columns.depth[id] = depth;
+            columns.parent[id] = top.id;
+            if top.id != NO_PARENT {
+                let exclusive = &mut columns.exclusive_ns[top.id as usize];
+                *exclusive = exclusive.saturating_sub(end.saturating_sub(item.start));
+            }
+            *slot = Top::new(id as u32, depth, item.start, end);
         }
-        let mut end = item.end;
-        if end > top.end || end < item.start {
-            end = self.fault(item, run, &top)?;
-        }
-        let arrays = &mut self.arrays;
-        let id = arrays.parent.len() as u32;
-        let duration = end.saturating_sub(item.start);
-        let depth = top.depth.wrapping_add(1);
-        arrays.parent.push(top.id);
-        arrays.depth.push(depth);
-        arrays.exclusive_ns.push(duration);
-        if let Some(exclusive) = arrays.exclusive_ns.get_mut(top.id as usize) {
-            *exclusive = exclusive.wrapping_sub(duration);
-        }
-        self.tops[run.lane as usize] = Top::new(id, depth, item.start, end);
-        Ok(())
+        items.len()
     }
 
-    /// The call that encloses call `id`.
-    #[inline]
-    fn below(&self, id: u32) -> Top {
-        let parent = self.arrays.parent[id as usize];
-        if parent == NO_PARENT {
-            return Top::NONE;
-        }
-        let at = parent as usize;
-        let arrays = &self.arrays;
-        Top::new(parent, arrays.depth[at], arrays.start_ns[at], arrays.end_ns[at])
-    }
-
-    /// Deals with a call that does not fit into `top`; gives the end to go on with.
+    /// Deals with call `id`, which does not fit where it is: an error, or another end.
     #[cold]
-    fn fault(&mut self, item: &Item, run: &Run, top: &Top) -> Result<i64, NestingError> {
-        let error = self.error(item, run, top);
+    fn fault(&mut self, id: usize, item: &Item, run: &Run) -> Result<(), NestingError> {
+        let mut top = self.tops[run.lane as usize];
+        let columns = Columns::of(&mut self.arrays, id + 1);
+        while item.start > top.last {
+            top = columns.below(top.id);
+        }
+        let end = item.end.max(item.start).min(top.end);
+        columns.end_ns[id] = end;
+        columns.exclusive_ns[id] = end.saturating_sub(item.start);
+        let error = self.error(item, run, &top);
         if self.faults == Faults::Fail {
             return Err(first_faulty(self.regions).unwrap_or(error));
         }
@@ -217,10 +255,7 @@ impl Builder<'_> {
             self.errors.push(error);
         }
         self.repaired += 1;
-        let end = item.end.max(item.start).min(top.end);
-        let id = self.arrays.parent.len();
-        self.arrays.end_ns[id] = end;
-        Ok(end)
+        Ok(())
     }
 
     fn error(&self, item: &Item, run: &Run, top: &Top) -> NestingError {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::arrays::{CallArrays, NO_PARENT, RegionTable};
 use super::input::RegionCalls;
 use super::lanes::Lanes;
-use super::order::{Item, Run, in_order};
+use super::order::{Item, Run, in_order, ordered};
 
 /// The calls with their recorded parents. `None` when a region has no ids, or when they
 /// contradict each other or the times: then the intervals decide.
@@ -24,8 +24,8 @@ pub(super) fn build(regions: &[RegionCalls<'_>], calls: usize) -> Option<CallArr
         let region = &regions[runs[item.run as usize].region as usize];
         region.call_ids.map_or(-1, |ids| ids[item.call as usize])
     };
-    let entered_first = |a: &Item, b: &Item, runs: &[Run]| id_of(a, runs) < id_of(b, runs);
-    let taken: Result<(), ()> = in_order(regions, &lanes, entered_first, |runs, items| {
+    let entered = |item: &Item, runs: &[Run]| ordered(id_of(item, runs));
+    let taken: Result<(), ()> = in_order(regions, &lanes, entered, |runs, items| {
         for item in items {
             let run = &runs[item.run as usize];
             arrays.start_ns.push(item.start);

@@ -34,6 +34,20 @@ impl RegionCalls<'_> {
     }
 }
 
+impl RegionCalls<'_> {
+    /// The lanes of the calls in the order stored, those that repeat the one before left out: calls
+    /// of one lane mostly follow each other.
+    fn lane_changes(&self) -> impl Iterator<Item = i64> + '_ {
+        let threads_known = self.thread_ids.is_some();
+        let looked_at = if threads_known { self.len() } else { self.len().min(1) };
+        let mut last = None;
+        (0..looked_at).filter_map(move |at| {
+            let number = self.lane_number(at);
+            (last.replace(number) != Some(number)).then_some(number)
+        })
+    }
+}
+
 /// The lanes of a rank and the position of each among them.
 pub(super) struct Lanes {
     /// Ascending and different; `None` when no region has threads and the rank is one lane.
@@ -47,39 +61,26 @@ impl Lanes {
         if regions.iter().all(|region| region.thread_ids.is_none()) {
             return Lanes { numbers: None, table: Vec::new() };
         }
-        let mut numbers = Vec::new();
-        for region in regions.iter().filter(|region| !region.is_empty()) {
-            if region.thread_ids.is_none() {
-                numbers.push(UNKNOWN_LANE);
-                continue;
-            }
-            // Calls of one lane mostly follow each other: only changes are looked at.
-            let mut last = None;
-            for at in 0..region.len() {
-                let number = region.lane_number(at);
-                if last != Some(number) {
-                    numbers.push(number);
-                    last = Some(number);
-                }
-            }
-        }
-        numbers.sort_unstable();
-        numbers.dedup();
-        let table = Lanes::table(&numbers);
-        Lanes { numbers: Some(numbers), table }
-    }
-
-    fn table(numbers: &[i64]) -> Vec<u32> {
-        let (Some(first), Some(last)) = (numbers.first(), numbers.last()) else { return Vec::new() };
-        let span = last.wrapping_sub(*first).cast_unsigned();
-        if span > 4 * numbers.len() as u64 + 1024 {
-            return Vec::new();
+        let changes = || regions.iter().flat_map(RegionCalls::lane_changes);
+        let (mut count, mut first, mut last) = (0_usize, i64::MAX, i64::MIN);
+        changes().for_each(|number| {
+            (count, first, last) = (count + 1, first.min(number), last.max(number));
+        });
+        let span = last.wrapping_sub(first).cast_unsigned();
+        if count == 0 || span > 4 * count as u64 + 1024 {
+            let mut numbers: Vec<i64> = changes().collect();
+            numbers.sort_unstable();
+            numbers.dedup();
+            return Lanes { numbers: Some(numbers), table: Vec::new() };
         }
         let mut table = vec![0; span as usize + 1];
-        for (position, number) in numbers.iter().enumerate() {
-            table[number.wrapping_sub(*first) as usize] = position as u32;
+        changes().for_each(|number| table[number.wrapping_sub(first) as usize] = 1);
+        let mut numbers = Vec::new();
+        for (slot, number) in table.iter_mut().zip(first..).filter(|(slot, _)| **slot > 0) {
+            *slot = numbers.len() as u32;
+            numbers.push(number);
         }
-        table
+        Lanes { numbers: Some(numbers), table }
     }
 
     /// Number of lanes.

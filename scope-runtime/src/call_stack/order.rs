@@ -34,16 +34,18 @@ pub(super) struct Run {
 }
 
 /// A window is aimed at this many calls: two copies of them fit the second-level cache.
-const WINDOW: usize = 4096;
+const WINDOW: usize = 2048;
 /// One start in so many goes into the sample that the windows are cut by.
 const SAMPLE: usize = 64;
+/// Slots of a window with more calls than this are not sorted by insertion.
+const FEW: u32 = 24;
 
-/// Gives all calls to `take` in order of start, a slice at a time; of two calls that start
-/// together, `first(a, b)` says that `a`, which comes later in the list, still goes first.
+/// Gives all calls to `take` in order of start, a slice at a time; calls that start together go in
+/// order of `tie`, those with the same tie in list order.
 pub(super) fn in_order<E>(
     regions: &[RegionCalls<'_>],
     lanes: &Lanes,
-    first: impl Fn(&Item, &Item, &[Run]) -> bool,
+    tie: impl Fn(&Item, &[Run]) -> u64,
     mut take: impl FnMut(&[Run], &[Item]) -> Result<(), E>,
 ) -> Result<(), E> {
     let mut runs = find_runs(regions, lanes);
@@ -51,15 +53,15 @@ pub(super) fn in_order<E>(
     let mut items = Vec::new();
     if runs.len().saturating_mul(calls / WINDOW) > calls {
         gather_all(regions, &runs, &mut items);
-        radix_sort(&mut items);
-        settle_ties(&mut items, |a, b| first(a, b, &runs));
+        radix_sort(&mut items, |item| tie(item, &runs));
+        radix_sort(&mut items, |item| ordered(item.start));
         return take(&runs, &items);
     }
     let mut sorter = WindowSorter::default();
     for limit in cut_windows(regions, &runs).into_iter().map(Some).chain([None]) {
         items.clear();
         gather(regions, &mut runs, limit, &mut items);
-        sorter.sort(&mut items, |a, b| first(a, b, &runs));
+        sorter.sort(&mut items, |item| tie(item, &runs));
         take(&runs, &items)?;
     }
     Ok(())
@@ -148,94 +150,83 @@ fn gather_all(regions: &[RegionCalls<'_>], runs: &[Run], items: &mut Vec<Item>) 
     }
 }
 
-/// Stable sort by start; passes over digits that all starts share are left out.
-fn radix_sort(items: &mut Vec<Item>) {
+/// A time as a number without sign that sorts alike.
+#[inline]
+pub(super) fn ordered(time: i64) -> u64 {
+    time.cast_unsigned() ^ 1 << 63
+}
+
+/// Stable sort by a key; digits that all keys share cost nothing.
+fn radix_sort(items: &mut Vec<Item>, key: impl Fn(&Item) -> u64) {
     const BITS: u32 = 11;
-    let Some((min, max)) = start_range(items) else { return };
-    let span = max.wrapping_sub(min).cast_unsigned();
+    let Some((min, max)) = key_range(items, &key) else { return };
     let mut other = vec![Item::default(); items.len()];
-    for shift in (0..u64::BITS - span.leading_zeros()).step_by(BITS as usize) {
-        let digit = |item: &Item| {
-            (item.start.wrapping_sub(min).cast_unsigned() >> shift) as usize & ((1 << BITS) - 1)
-        };
-        scatter(items, &mut other, &mut vec![0; 1 << BITS], digit);
+    for shift in (0..u64::BITS - (max - min).leading_zeros()).step_by(BITS as usize) {
+        let digit = |item: &Item| ((key(item) - min) >> shift) as usize & ((1 << BITS) - 1);
+        let mut places = vec![0_u32; 1 << BITS];
+        items.iter().for_each(|item| places[digit(item)] += 1);
+        let mut before = 0;
+        places.iter_mut().for_each(|place| before += std::mem::replace(place, before));
+        for item in items.iter() {
+            let place = &mut places[digit(item)];
+            other[*place as usize] = *item;
+            *place += 1;
+        }
         std::mem::swap(items, &mut other);
     }
 }
 
-fn start_range(items: &[Item]) -> Option<(i64, i64)> {
-    let first = items.first()?.start;
-    let widen = |(min, max): (i64, i64), item: &Item| (min.min(item.start), max.max(item.start));
+fn key_range(items: &[Item], key: impl Fn(&Item) -> u64) -> Option<(u64, u64)> {
+    let first = key(items.first()?);
+    let widen = |(min, max): (u64, u64), item: &Item| (min.min(key(item)), max.max(key(item)));
     Some(items.iter().fold((first, first), widen))
-}
-
-/// Copies `from` to `to` ordered by `digit`, stable. `counts` must be 0 and longer than any digit;
-/// afterwards it holds where each digit ends.
-fn scatter(from: &[Item], to: &mut [Item], counts: &mut [u32], digit: impl Fn(&Item) -> usize) {
-    for item in from {
-        counts[digit(item)] += 1;
-    }
-    let mut before = 0;
-    for count in counts.iter_mut() {
-        before += std::mem::replace(count, before);
-    }
-    for item in from {
-        let place = &mut counts[digit(item)];
-        to[*place as usize] = *item;
-        *place += 1;
-    }
-}
-
-/// Puts calls that start together in order; the rest is in order already.
-fn settle_ties(items: &mut [Item], first: impl Fn(&Item, &Item) -> bool) {
-    for same in items.chunk_by_mut(|a, b| a.start == b.start) {
-        sort_few(same, &first);
-    }
 }
 
 /// Sorts windows, keeping its memory from one to the next.
 #[derive(Default)]
 struct WindowSorter {
     sorted: Vec<Item>,
-    counts: Vec<u32>,
+    places: Vec<u32>,
 }
 
 impl WindowSorter {
-    /// Distributes the calls over about as many slots of time as there are calls, then sorts the
-    /// few calls of each slot.
-    fn sort(&mut self, items: &mut Vec<Item>, first: impl Fn(&Item, &Item) -> bool) {
-        let Some((min, max)) = start_range(items) else { return };
-        let slots = items.len().next_power_of_two();
-        let span_bits = u64::BITS - max.wrapping_sub(min).cast_unsigned().leading_zeros();
+    /// Distributes the calls over two to four times as many slots of time. Most slots then have one
+    /// call or none, and what is left to do is to look at each pair of neighbours once.
+    fn sort(&mut self, items: &mut Vec<Item>, tie: impl Fn(&Item) -> u64) {
+        let Some((min, max)) = key_range(items, |item| ordered(item.start)) else { return };
+        let slots = 2 * items.len().next_power_of_two();
+        let span_bits = u64::BITS - (max - min).leading_zeros();
         let shift = span_bits.saturating_sub(slots.trailing_zeros());
-        self.sorted.resize(items.len(), Item::default());
-        self.counts.clear();
-        self.counts.resize(slots, 0);
-        let slot = |item: &Item| (item.start.wrapping_sub(min).cast_unsigned() >> shift) as usize;
-        scatter(items, &mut self.sorted, &mut self.counts, slot);
-        let mut from = 0;
-        for &to in &self.counts {
-            let to = to as usize;
-            if to - from > 1 {
-                sort_few(&mut self.sorted[from..to], &first);
-            }
-            from = to;
+        let slot = |item: &Item| ((ordered(item.start) - min) >> shift) as usize;
+        self.places.clear();
+        self.places.resize(slots, 0);
+        items.iter().for_each(|item| self.places[slot(item)] += 1);
+        let (mut before, mut most) = (0, 0);
+        for place in &mut self.places {
+            most = most.max(*place);
+            before += std::mem::replace(place, before);
         }
+        if most > FEW {
+            return items.sort_by_key(|item| (item.start, tie(item)));
+        }
+        self.sorted.resize(items.len(), Item::default());
+        for item in items.iter() {
+            let place = &mut self.places[slot(item)];
+            self.sorted[*place as usize] = *item;
+            *place += 1;
+        }
+        insert_in_order(&mut self.sorted, tie);
         std::mem::swap(items, &mut self.sorted);
     }
 }
 
-/// Stable sort by start and `first`: by insertion when there are few, as there nearly always are.
-fn sort_few(items: &mut [Item], first: &impl Fn(&Item, &Item) -> bool) {
-    let goes_first = |a: &Item, b: &Item| a.start < b.start || (a.start == b.start && first(a, b));
-    if items.len() > 24 {
-        return items.sort_by(|a, b| match (goes_first(a, b), goes_first(b, a)) {
-            (true, _) => std::cmp::Ordering::Less,
-            (_, true) => std::cmp::Ordering::Greater,
-            _ => std::cmp::Ordering::Equal,
-        });
-    }
+/// Stable insertion sort: no call is more than [`FEW`] places off.
+fn insert_in_order(items: &mut [Item], tie: impl Fn(&Item) -> u64) {
+    let goes_first = |a: &Item, b: &Item| a.start < b.start || (a.start == b.start && tie(a) < tie(b));
     for at in 1..items.len() {
+        if !goes_first(&items[at], &items[at - 1]) {
+            continue;
+        }
         let item = items[at];
         let mut to = at;
         while to > 0 && goes_first(&item, &items[to - 1]) {

@@ -231,11 +231,19 @@ impl<'a> Builder<'a> {
         Some(key)
     }
 
-    /// Sets callers, unless the root took the entry's place.
-    fn set_callers(&mut self, at: usize, callers: Vec<(Key, Caller)>, root: &Option<Key>) {
-        if root.as_ref() != Some(&self.dict.entries()[at].key) {
-            self.dict.set_callers(at, callers);
+    /// Sets callers. With equal keys, as the reference: those of all entries with the key stay, a
+    /// later one with the same caller wins, and an entry whose place the root took has none.
+    fn set_callers(&mut self, at: usize, mut callers: Vec<(Key, Caller)>, root: &Option<Key>) {
+        let entry = &self.dict.entries()[at];
+        if root.as_ref() == Some(&entry.key) {
+            return;
         }
+        for (key, caller) in &entry.callers {
+            if callers.iter().all(|(other, _)| other != key) {
+                callers.insert(0, (key.clone(), *caller));
+            }
+        }
+        self.dict.set_callers(at, callers);
     }
 }
 

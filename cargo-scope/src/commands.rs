@@ -1,0 +1,154 @@
+//! The subcommands that start from files: `collect`, `inspect`, `export`.
+
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail, ensure};
+
+use crate::cli::{CollectOptions, ExportKind, ExportOptions, InspectOptions, SelectionOptions};
+use crate::collect::RunInfo;
+use crate::export::{self, ProfOptions, Run, Selection};
+use crate::flame::FlameOptions;
+use crate::hdf5;
+use crate::merged::MergedProfile;
+use crate::outputs::OutputFolder;
+use crate::results::{self, FLAME_FILE, PROF_FILE, PROFILE_FILE};
+use crate::{recordings, say};
+
+/// Makes the outputs from recordings, which stay.
+///
+/// # Errors
+/// When there are no recordings, nothing in them can be read, or the outputs cannot be written.
+pub fn collect(options: &CollectOptions) -> anyhow::Result<()> {
+    let from = &options.recordings;
+    let found =
+        recordings::find(from).with_context(|| format!("failed to read the folder `{}`", from.display()))?;
+    if found.chosen.is_empty() {
+        bail!(
+            "no recording (`rank<N>.scope`) in `{}`; give the folder that SCOPE_OUTPUT named, \
+             or that the program said it recorded to",
+            from.display()
+        );
+    }
+    let collected = recordings::read(&found, &RunInfo::default())?;
+    collected.notes.iter().for_each(|note| say::note(format_args!("{note}")));
+    ensure!(!collected.profile.rows.is_empty(), "no call in the recordings of `{}`", from.display());
+    let folder = OutputFolder::at(options.output.as_ref().unwrap_or(from))?;
+    let name = program_name(&collected.profile).unwrap_or_else(|| "profile".into());
+    let written = results::write(&collected.profile, &name, &folder);
+    // Only ours, which is empty now: the recordings were made elsewhere.
+    folder.remove_recordings()?;
+    match written {
+        Ok(written) => results::summarise(&written),
+        Err(error) => {
+            folder.discard();
+            Err(error)
+        }
+    }
+}
+
+/// Stem of the program's file name.
+fn program_name(profile: &MergedProfile) -> Option<String> {
+    match profile.metadata_value("program")? {
+        crate::merged::MetadataValue::Text(path) => {
+            Path::new(path).file_stem().map(|stem| stem.to_string_lossy().into_owned())
+        }
+        _ => None,
+    }
+}
+
+/// Prints the summary of a profile to stdout.
+///
+/// # Errors
+/// When the profile cannot be read, does not fit the selection, or cannot be printed.
+pub fn inspect(options: &InspectOptions) -> anyhow::Result<()> {
+    let (path, profile) = open(&options.profile)?;
+    let summary = results::summary(&label(&path, &profile), &profile, &selection(&options.selection))?;
+    match results::print(&summary, &mut anstream::stdout().lock()) {
+        // Whoever reads has seen enough, as with `| head`.
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        result => result.context("failed to print the summary"),
+    }
+}
+
+/// Writes files of one kind from one or more profiles.
+///
+/// # Errors
+/// When a profile cannot be read or does not fit the selection, or a file cannot be written.
+pub fn export(options: &ExportOptions) -> anyhow::Result<()> {
+    let count = options.profiles.len();
+    if !options.label.is_empty() && options.label.len() != count {
+        bail!("{} labels for {count} profiles: give --label once for each", options.label.len());
+    }
+    let opened = options.profiles.iter().map(|path| open(path)).collect::<anyhow::Result<Vec<_>>>()?;
+    let runs: Vec<Run> = opened
+        .iter()
+        .enumerate()
+        .map(|(index, (path, profile))| {
+            let given = options.label.get(index).cloned();
+            Run { label: given.unwrap_or_else(|| label(path, profile)), profile }
+        })
+        .collect();
+    let folder = match &options.output {
+        Some(folder) => folder.clone(),
+        None => opened[0].0.parent().unwrap_or(Path::new("")).to_path_buf(),
+    };
+    if !folder.as_os_str().is_empty() {
+        std::fs::create_dir_all(&folder)
+            .with_context(|| format!("failed to make the folder `{}`", folder.display()))?;
+    }
+    for file in export_runs(options, &runs, &folder)? {
+        say::status("Wrote", format_args!("{}", file.display()));
+    }
+    Ok(())
+}
+
+fn export_runs(options: &ExportOptions, runs: &[Run], folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let selection = selection(&options.selection);
+    let files = match options.kind {
+        ExportKind::Prof => {
+            let how = ProfOptions { root: options.root.clone(), call_paths: !options.no_call_paths };
+            export::export_prof(runs, &folder.join(PROF_FILE), &selection, &how)?
+        }
+        ExportKind::Flame => {
+            let how = flame_options(options);
+            let path = folder.join(FLAME_FILE);
+            let mut files = export::export_flame(runs, &path, &selection, &how)?;
+            if runs.iter().any(|run| run.profile.ranks() > 1) {
+                files.extend(export::export_merged_flame(runs, &path, &selection, &how)?);
+            }
+            files
+        }
+    };
+    Ok(files)
+}
+
+fn flame_options(options: &ExportOptions) -> FlameOptions {
+    FlameOptions {
+        width: options.width,
+        fixed_width: options.fixed_width,
+        threshold_percent: options.threshold,
+        no_javascript: options.no_javascript,
+        ..FlameOptions::default()
+    }
+}
+
+fn selection(options: &SelectionOptions) -> Selection {
+    Selection {
+        ranks: options.ranks.clone(),
+        include: options.include.clone(),
+        exclude: options.exclude.clone(),
+    }
+}
+
+/// Opens a profile file, or the one in a folder.
+fn open(path: &Path) -> anyhow::Result<(PathBuf, MergedProfile)> {
+    let path = if path.is_dir() { path.join(PROFILE_FILE) } else { path.to_path_buf() };
+    let profile = hdf5::read(&path)?;
+    Ok((path, profile))
+}
+
+fn label(path: &Path, profile: &MergedProfile) -> String {
+    let stem = || path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    results::label(profile).map_or_else(stem, str::to_string)
+}

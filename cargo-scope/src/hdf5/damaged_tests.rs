@@ -1,0 +1,205 @@
+//! Files that are not what they should be: one clear error, and nothing worse.
+
+use std::path::{Path, PathBuf};
+
+use rust_hdf5::format::messages::filter::Filter;
+use rust_hdf5::{FilterPipeline, H5File, H5Group};
+
+use super::{Error, read, write};
+use crate::merged::{Events, MergedProfile, MetadataValue, Row};
+
+fn profile(calls: usize) -> MergedProfile {
+    let start_ns: Vec<i64> = (0..calls as i64).map(|call| 1_000 + 10 * call).collect();
+    let columns = Events {
+        duration_ns: vec![7; calls],
+        call_ids: Some((0..calls as i64).collect()),
+        parent_ids: Some(vec![-1; calls]),
+        start_ns,
+        ..Events::default()
+    };
+    MergedProfile {
+        metadata: vec![("label".into(), MetadataValue::Text("run".into()))],
+        names: vec!["step".into()],
+        rows: vec![Row { events: 0..calls, ..Row::default() }],
+        events: columns,
+        ..MergedProfile::default()
+    }
+}
+
+/// A sound file, changed through the HDF5 crate.
+fn changed(change: impl Fn(&H5File)) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("p.h5");
+    write(&profile(3), &path).unwrap();
+    let file = H5File::open_rw(&path).unwrap();
+    change(&file);
+    file.close().unwrap();
+    error(&path)
+}
+
+/// The error of reading `path`, with `FILE` for its name.
+fn error(path: &Path) -> String {
+    let error = read(path).expect_err("the file reads without an error");
+    error.to_string().replace(&path.display().to_string(), "FILE")
+}
+
+fn group(file: &H5File, name: &str) -> H5Group {
+    file.root_group().group(name).unwrap()
+}
+
+#[test]
+fn what_is_no_profile_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("p.h5");
+    assert!(error(&path).starts_with("failed to open `FILE`: "));
+    std::fs::write(&path, "region,calls\nstep,3\n").unwrap();
+    assert!(matches!(read(&path), Err(Error::NotHdf5 { .. })), "{}", error(&path));
+    std::fs::write(&path, "").unwrap();
+    assert!(matches!(read(&path), Err(Error::NotHdf5 { .. })), "{}", error(&path));
+    H5File::create(&path).unwrap().close().unwrap();
+    assert!(error(&path).starts_with("failed to read `FILE`: it has no attribute `scope_profiler_schema`"));
+    std::fs::remove_file(&path).unwrap();
+    std::fs::create_dir(&path).unwrap();
+    assert!(error(&path).contains("`FILE`"));
+}
+
+#[test]
+fn unknown_versions_say_what_to_do() {
+    let newer = changed(|file| file.set_attr_numeric("scope_profiler_schema", &4i64).unwrap());
+    let text = "failed to read `FILE`: it says scope_profiler_schema = 4, and this program knows 1 to 3; \
+                update cargo-scope, or write the file with an older version";
+    assert_eq!(newer, text);
+    let zero = changed(|file| file.set_attr_numeric("scope_profiler_schema", &0i64).unwrap());
+    assert!(zero.contains("scope_profiler_schema = 0,"), "{zero}");
+    let float = changed(|file| file.set_attr_numeric("scope_profiler_schema", &3.0f64).unwrap());
+    assert!(float.contains("scope_profiler_schema = 3.0,"), "{float}");
+    let layout = changed(|file| file.set_attr_string("storage_layout", "sparse").unwrap());
+    assert!(
+        layout.contains("storage_layout = `sparse`, and this program knows columnar and aggregate"),
+        "{layout}"
+    );
+}
+
+#[test]
+fn a_missing_dataset_is_named() {
+    for dataset in
+        ["region_table/names", "rank_region_index/tags", "rank_region_index/ranks", "events/durations"]
+    {
+        let error = changed(|file| file.delete_dataset(dataset).unwrap());
+        assert!(error.starts_with(&format!("failed to read `FILE`: it has no {dataset}, ")), "{error}");
+    }
+}
+
+#[test]
+fn columns_must_fit_together() {
+    let short = changed(|file| {
+        file.delete_dataset("rank_region_index/source_lines").unwrap();
+        let dataset =
+            group(file, "rank_region_index").new_dataset::<i64>().shape([2]).create("source_lines").unwrap();
+        dataset.write_raw(&[1i64, 2]).unwrap();
+    });
+    let text = "failed to read rank_region_index/source_lines of `FILE`: \
+                it has 2 entries where its neighbours have 1. The file is damaged or truncated";
+    assert!(short.starts_with(text), "{short}");
+    let square = changed(|file| {
+        file.delete_dataset("events/durations").unwrap();
+        let dataset = group(file, "events").new_dataset::<i64>().shape([3, 1]).create("durations").unwrap();
+        dataset.write_raw(&[1i64, 2, 3]).unwrap();
+    });
+    assert!(square.contains("events/durations of `FILE`: it has 2 dimensions where 1 is right"), "{square}");
+    let text = changed(|file| {
+        file.delete_dataset("events/durations").unwrap();
+        group(file, "events").write_vlen_strings("durations", &["1", "2", "3"]).unwrap();
+    });
+    assert!(text.starts_with("failed to read events/durations of `FILE`: "), "{text}");
+}
+
+#[test]
+fn a_size_that_lies_costs_no_memory() {
+    for chunk in [1_024, 1 << 38] {
+        let error = changed(|file| {
+            file.delete_dataset("events/durations").unwrap();
+            let huge = group(file, "events")
+                .new_dataset::<i64>()
+                .shape([1 << 40])
+                .max_shape(&[None])
+                .chunk(&[chunk]);
+            huge.shuffle_deflate(1).create("durations").unwrap();
+        });
+        let text = "failed to read events/durations of `FILE`: it claims 8796093022208 bytes, more than the file of ";
+        assert!(error.starts_with(text), "{error}");
+    }
+}
+
+#[test]
+fn an_unknown_filter_is_named() {
+    let error = changed(|file| {
+        file.delete_dataset("events/durations").unwrap();
+        let zstd = Filter { id: 32015, flags: 0, cd_values: vec![3] };
+        let column = group(file, "events").new_dataset::<i64>().shape([3]).chunk(&[3]);
+        let column =
+            column.filter_pipeline(FilterPipeline { filters: vec![zstd] }).create("durations").unwrap();
+        column.write_chunk_raw(0, &[1, 2, 3], 0).unwrap();
+    });
+    let text = "failed to read events/durations of `FILE`: \
+                it is compressed by zstd (filter 32015), which is not built in; rewrite the file with `h5repack";
+    assert!(error.starts_with(text), "{error}");
+}
+
+#[test]
+fn a_group_that_holds_itself_is_no_trap() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("p.h5");
+    write(&profile(3), &path).unwrap();
+    let file = H5File::open_rw(&path).unwrap();
+    group(&file, "events").link("self", "/events").unwrap();
+    group(&file, "events").create_soft_link("round", "/events/round").unwrap();
+    file.close().unwrap();
+    assert_eq!(read(&path).unwrap(), profile(3));
+}
+
+#[test]
+fn a_cut_file_is_an_error_wherever_it_is_cut() {
+    for calls in [50, 40_000] {
+        let (folder, path, whole) = sound_file(calls);
+        for place in 0..1_000 {
+            std::fs::write(&path, &whole[..whole.len() * place / 1_000]).unwrap();
+            let error = error(&path);
+            assert!(error.contains("FILE"), "cut at {place} of 1000: {error}");
+        }
+        drop(folder);
+    }
+}
+
+#[test]
+fn a_changed_byte_is_an_error_or_another_profile() {
+    // A small generator, so that a failure comes back: Marsaglia, "Xorshift RNGs", 2003.
+    let mut state = 0x2545_f491_4f6c_dd1du64;
+    let mut random = move |limit: usize| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state % limit as u64) as usize
+    };
+    // Undoing the compression of the larger one takes long in a debug build.
+    for (calls, changes) in [(50, 2_000), (40_000, 40)] {
+        let (folder, path, whole) = sound_file(calls);
+        for _ in 0..changes {
+            let (mut bytes, place) = (whole.clone(), random(whole.len()));
+            bytes[place] = random(256) as u8;
+            std::fs::write(&path, &bytes).unwrap();
+            if let Err(error) = read(&path) {
+                assert!(error.to_string().contains("p.h5"), "byte {place} = {}: {error}", bytes[place]);
+            }
+        }
+        drop(folder);
+    }
+}
+
+fn sound_file(calls: usize) -> (tempfile::TempDir, PathBuf, Vec<u8>) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("p.h5");
+    write(&profile(calls), &path).unwrap();
+    let whole = std::fs::read(&path).unwrap();
+    (folder, path, whole)
+}

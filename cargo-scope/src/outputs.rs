@@ -1,0 +1,321 @@
+//! The folder that a run writes to: numbered below the target directory, or chosen by the user.
+//!
+//! ```text
+//! target/scope/heat/7/                 a run; `target/scope/heat/latest -> 7`
+//!     recordings/                      while the program runs: its rank<N>.scope
+//!     recordings/new/                  the outputs, until all of them are complete
+//!     profile.h5  profile_rank0.prof  flamegraph_rank0.svg
+//! ```
+//!
+//! Outputs are made in `recordings/new` and moved up once all are there; only then are those of an
+//! earlier run removed that have no successor. So a run that fails leaves the previous one alone.
+
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+/// Numbered folders of one target that are kept.
+const KEPT_RUNS: usize = 10;
+/// Name of the link to the newest run.
+const LATEST: &str = "latest";
+
+/// Why an output folder could not be used.
+#[derive(Debug, thiserror::Error)]
+#[error("failed to {action} `{}`: {source}; choose a place for the outputs with `-o DIR`", path.display())]
+pub struct Error {
+    path: PathBuf,
+    action: &'static str,
+    source: io::Error,
+}
+
+fn failed<'a>(action: &'static str, path: &'a Path) -> impl FnOnce(io::Error) -> Error + 'a {
+    move |source| Error { path: path.to_path_buf(), action, source }
+}
+
+/// Where one run writes.
+#[derive(Debug)]
+pub struct OutputFolder {
+    path: PathBuf,
+    recordings: PathBuf,
+    /// Number of the run, in a series of numbered ones.
+    number: Option<u64>,
+    /// Whether this run made the folder, and may take it away again.
+    created: bool,
+    /// Tells other runs that a numbered folder is in use.
+    in_use: Option<File>,
+}
+
+impl OutputFolder {
+    /// A new numbered folder in `series`, the folder of all runs of a target.
+    ///
+    /// # Errors
+    /// When the folder cannot be made.
+    pub fn numbered(series: &Path) -> Result<OutputFolder, Error> {
+        let series = absolute(series)?;
+        let mut number = numbers_in(&series).last().map_or(1, |last| last + 1);
+        loop {
+            fs::create_dir_all(&series).map_err(failed("make the folder", &series))?;
+            let path = series.join(number.to_string());
+            match fs::create_dir(&path) {
+                Ok(()) => {
+                    let in_use = lock(&path);
+                    let recordings = make_recordings(&path)?;
+                    let number = Some(number);
+                    return Ok(OutputFolder { path, recordings, number, created: true, in_use });
+                }
+                // Another run was faster.
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => number += 1,
+                // Another run took the empty series away.
+                Err(error) if error.kind() == ErrorKind::NotFound => (),
+                Err(error) => return Err(failed("make the folder", &path)(error)),
+            }
+        }
+    }
+
+    /// The folder `path`, made where it is not there.
+    ///
+    /// # Errors
+    /// When the folder cannot be made or written to.
+    pub fn at(path: &Path) -> Result<OutputFolder, Error> {
+        let path = absolute(path)?;
+        let created = !path.is_dir();
+        fs::create_dir_all(&path).map_err(failed("make the folder", &path))?;
+        let recordings = make_recordings(&path)?;
+        Ok(OutputFolder { path, recordings, number: None, created, in_use: None })
+    }
+
+    /// An absolute path.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// A fresh folder for the recordings of this run; absolute, since the program may change its
+    /// working directory.
+    pub fn recordings(&self) -> &Path {
+        &self.recordings
+    }
+
+    /// A folder for outputs that are not complete yet, on the same file system.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn staging(&self) -> Result<PathBuf, Error> {
+        let path = self.recordings.join("new");
+        fs::create_dir_all(&path).map_err(failed("make the folder", &path))?;
+        Ok(path)
+    }
+
+    /// Puts the staged files into the folder, removes those of an earlier run that have no
+    /// successor, and points `latest` here. Gives the files in order of their names.
+    ///
+    /// # Errors
+    /// When a file cannot be moved; the rest then stays where it is.
+    pub fn publish(&self) -> Result<Vec<PathBuf>, Error> {
+        // Two runs with one `-o` would otherwise mix their files.
+        let _one_at_a_time = if self.in_use.is_none() { lock_waiting(&self.path) } else { None };
+        let staging = self.staging()?;
+        let names = names_in(&staging).map_err(failed("read the folder", &staging))?;
+        for name in &names {
+            let to = self.path.join(name);
+            fs::rename(staging.join(name), &to).map_err(failed("write", &to))?;
+        }
+        remove_stale(&self.path, &names)?;
+        let _ = fs::remove_dir(&staging);
+        if let Some(number) = self.number {
+            let series = self.path.parent().unwrap_or(&self.path);
+            point_latest(series, number)?;
+            remove_old_runs(series);
+        }
+        Ok(names.iter().map(|name| self.path.join(name)).collect())
+    }
+
+    /// Removes the recordings: their contents are in the profile.
+    ///
+    /// # Errors
+    /// When something cannot be removed.
+    pub fn remove_recordings(&self) -> Result<(), Error> {
+        fs::remove_dir_all(&self.recordings).map_err(failed("remove", &self.recordings))
+    }
+
+    /// Takes away what this run made, as far as it is empty.
+    pub fn discard(self) {
+        let _ = fs::remove_dir(self.recordings.join("new"));
+        let _ = fs::remove_dir(&self.recordings);
+        if self.created && fs::remove_dir(&self.path).is_ok() && self.number.is_some() {
+            // The folders above, where they were made for this run.
+            let above = self.path.ancestors().skip(1).take(2);
+            let _ = above.map(fs::remove_dir).take_while(Result::is_ok).count();
+        }
+    }
+}
+
+fn absolute(path: &Path) -> Result<PathBuf, Error> {
+    std::path::absolute(path).map_err(failed("find the folder", path))
+}
+
+/// Makes `recordings`, or `recordings-2` and so on where an earlier run left its own.
+fn make_recordings(folder: &Path) -> Result<PathBuf, Error> {
+    for attempt in 1.. {
+        let name = if attempt == 1 { "recordings".to_string() } else { format!("recordings-{attempt}") };
+        let path = folder.join(name);
+        match fs::create_dir(&path) {
+            Ok(()) => return Ok(path),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => (),
+            Err(error) => return Err(failed("make the folder", &path)(error)),
+        }
+    }
+    unreachable!("there are more numbers than files")
+}
+
+fn names_in(folder: &Path) -> io::Result<Vec<std::ffi::OsString>> {
+    let mut names: Vec<_> =
+        fs::read_dir(folder)?.map(|entry| Ok(entry?.file_name())).collect::<io::Result<_>>()?;
+    names.sort();
+    Ok(names)
+}
+
+/// Whether a file of this name is an output that each run writes anew.
+fn is_output(name: &OsStr) -> bool {
+    let Some(name) = name.to_str() else { return false };
+    let rank = |prefix: &str, suffix: &str| {
+        let number = name.strip_prefix(prefix).and_then(|rest| rest.strip_suffix(suffix));
+        number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
+    };
+    name == "flamegraph.svg" || rank("profile_rank", ".prof") || rank("flamegraph_rank", ".svg")
+}
+
+fn remove_stale(folder: &Path, new: &[std::ffi::OsString]) -> Result<(), Error> {
+    for name in names_in(folder).map_err(failed("read the folder", folder))? {
+        if is_output(&name) && !new.contains(&name) {
+            let path = folder.join(name);
+            fs::remove_file(&path).map_err(failed("remove the outdated", &path))?;
+        }
+    }
+    Ok(())
+}
+
+/// The numbers of the runs in a series, ascending.
+fn numbers_in(series: &Path) -> Vec<u64> {
+    let names = names_in(series).unwrap_or_default();
+    let mut numbers: Vec<u64> = names.iter().filter_map(|name| name.to_str()?.parse().ok()).collect();
+    numbers.sort_unstable();
+    numbers
+}
+
+/// Points `latest` to run `number`, unless a newer run did so already.
+fn point_latest(series: &Path, number: u64) -> Result<(), Error> {
+    let link = series.join(LATEST);
+    let present = fs::read_link(&link).ok().and_then(|to| to.to_str()?.parse::<u64>().ok());
+    if present.is_some_and(|present| present > number && series.join(present.to_string()).is_dir()) {
+        return Ok(());
+    }
+    // Renamed into place, so that there is a `latest` at every moment.
+    let fresh = series.join(format!(".{LATEST}-{number}"));
+    let _ = fs::remove_file(&fresh);
+    symlink(number.to_string(), &fresh).map_err(failed("make the link", &fresh))?;
+    fs::rename(&fresh, &link).map_err(failed("make the link", &link))
+}
+
+/// Removes all but the newest runs; one that is still going on stays. What cannot be removed now
+/// is tried again by the next run.
+fn remove_old_runs(series: &Path) {
+    for number in numbers_in(series).iter().rev().skip(KEPT_RUNS) {
+        let path = series.join(number.to_string());
+        if let Ok(file) = File::open(&path)
+            && file.try_lock().is_ok()
+        {
+            let _ = fs::remove_dir_all(&path);
+        }
+    }
+}
+
+/// Locks a folder until the file is dropped, where the file system can.
+fn lock(folder: &Path) -> Option<File> {
+    let file = File::open(folder).ok()?;
+    file.try_lock().ok()?;
+    Some(file)
+}
+
+fn lock_waiting(folder: &Path) -> Option<File> {
+    let file = File::open(folder).ok()?;
+    file.lock().ok()?;
+    Some(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn write_outputs(folder: &OutputFolder, names: &[&str]) {
+        let staging = folder.staging().unwrap();
+        names.iter().for_each(|name| fs::write(staging.join(name), name).unwrap());
+        folder.publish().unwrap();
+        folder.remove_recordings().unwrap();
+    }
+
+    #[test]
+    fn the_last_ten_runs_are_kept_and_latest_is_the_newest() {
+        let home = tempfile::tempdir().unwrap();
+        let series = home.path().join("scope/heat");
+        let busy = OutputFolder::numbered(&series).unwrap();
+        for _ in 0..12 {
+            write_outputs(&OutputFolder::numbered(&series).unwrap(), &["profile.h5"]);
+        }
+        let expected: Vec<u64> = [1].into_iter().chain(4..=13).collect();
+        assert_eq!(numbers_in(&series), expected, "run 1 goes on");
+        write_outputs(&busy, &["profile.h5"]);
+        assert_eq!(fs::read_link(series.join(LATEST)).unwrap(), Path::new("13"));
+        drop(busy);
+        write_outputs(&OutputFolder::numbered(&series).unwrap(), &["profile.h5"]);
+        assert_eq!(numbers_in(&series), (5..=14).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn runs_at_the_same_time_get_different_numbers() {
+        let home = tempfile::tempdir().unwrap();
+        let series = home.path().join("heat");
+        let claim = || (0..20).map(|_| OutputFolder::numbered(&series).unwrap().number.unwrap());
+        let mut numbers: Vec<u64> = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..4).map(|_| scope.spawn(|| claim().collect::<Vec<_>>())).collect();
+            threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+        });
+        numbers.sort_unstable();
+        assert_eq!(numbers, (1..=80).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn stale_outputs_go_and_other_files_stay() {
+        let home = tempfile::tempdir().unwrap();
+        let first = ["profile.h5", "profile_rank0.prof", "profile_rank1.prof", "flamegraph.svg"];
+        write_outputs(&OutputFolder::at(home.path()).unwrap(), &first);
+        for foreign in ["notes.txt", "profile_rankx.prof", "flamegraph_rank.svg"] {
+            fs::write(home.path().join(foreign), "mine").unwrap();
+        }
+        OutputFolder::at(home.path()).unwrap().discard();
+        assert!(home.path().join("profile_rank1.prof").exists(), "a run that failed removes nothing");
+        write_outputs(&OutputFolder::at(home.path()).unwrap(), &["profile.h5", "profile_rank0.prof"]);
+        let left = names_in(home.path()).unwrap();
+        let expected =
+            ["flamegraph_rank.svg", "notes.txt", "profile.h5", "profile_rank0.prof", "profile_rankx.prof"];
+        assert_eq!(left, expected);
+    }
+
+    #[test]
+    fn a_discarded_run_leaves_nothing() {
+        let home = tempfile::tempdir().unwrap();
+        OutputFolder::numbered(&home.path().join("scope/heat")).unwrap().discard();
+        assert!(names_in(home.path()).unwrap().is_empty());
+        OutputFolder::at(&home.path().join("out")).unwrap().discard();
+        assert!(names_in(home.path()).unwrap().is_empty());
+    }
+
+    #[test]
+    fn recordings_left_by_an_earlier_run_are_not_touched() {
+        let home = tempfile::tempdir().unwrap();
+        fs::create_dir(home.path().join("recordings")).unwrap();
+        let folder = OutputFolder::at(home.path()).unwrap();
+        assert_eq!(folder.recordings(), home.path().join("recordings-2"));
+    }
+}

@@ -1,0 +1,206 @@
+//! The recordings of a run: finding them, opening them, and saying what they lack.
+
+use std::collections::{BTreeMap, HashSet};
+use std::ffi::OsStr;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use scope_runtime::recording::{Info, Recording};
+
+use crate::collect::{self, RunInfo};
+use crate::merged::MergedProfile;
+
+/// What lies in a folder of recordings.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Found {
+    /// One per rank, in order of rank.
+    pub chosen: Vec<PathBuf>,
+    /// Further ones of a rank: of child processes, or of a second copy of the runtime.
+    pub others: Vec<PathBuf>,
+}
+
+/// Finds the recordings in `folder`. The first one of a rank is `rank<N>.scope`; further
+/// processes of that rank have their process id in the name.
+///
+/// # Errors
+/// When the folder cannot be read.
+pub fn find(folder: &Path) -> io::Result<Found> {
+    let mut names = BTreeMap::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if let Some(key) = path.file_name().and_then(order) {
+            names.insert(key, path);
+        }
+    }
+    let mut found = Found::default();
+    let mut last_rank = None;
+    for ((rank, _), path) in names {
+        let list = if last_rank.replace(rank) == Some(rank) { &mut found.others } else { &mut found.chosen };
+        list.push(path);
+    }
+    Ok(found)
+}
+
+/// Rank, then process id and number, from `rank<N>.scope` or `rank<N>.<pid>.<k>.scope`.
+fn order(name: &OsStr) -> Option<(u32, Vec<u64>)> {
+    let middle = name.to_str()?.strip_prefix("rank")?.strip_suffix(".scope")?;
+    let mut numbers = middle.split('.');
+    let rank = numbers.next()?.parse().ok()?;
+    Some((rank, numbers.map(|number| number.parse().ok()).collect::<Option<_>>()?))
+}
+
+/// What was recorded, and what there is to say about it.
+#[derive(Debug)]
+pub struct Collected {
+    /// All ranks that could be read.
+    pub profile: MergedProfile,
+    /// Lines for the user, each a sentence of its own.
+    pub notes: Vec<String>,
+    /// Whether something is missing that the recordings may still hold.
+    pub incomplete: bool,
+}
+
+/// Reads the recordings that were chosen and merges them.
+///
+/// # Errors
+/// When they contradict each other. One that cannot be read is noted, and the others count.
+pub fn read(found: &Found, run: &RunInfo) -> Result<Collected, collect::Error> {
+    let mut notes = Vec::new();
+    let mut incomplete = false;
+    let mut recordings: Vec<(&Path, Recording)> = Vec::new();
+    for path in &found.chosen {
+        match Recording::open(path) {
+            Ok(recording) => recordings.push((path, recording)),
+            Err(error) => {
+                incomplete = true;
+                notes.push(error.to_string());
+            }
+        }
+    }
+    for (path, recording) in &recordings {
+        incomplete |= describe(path, recording, &mut notes);
+    }
+    missing_ranks(&recordings, &mut notes);
+    if let Some(first) = found.others.first() {
+        let others = names(found.others.iter().map(|path| file_name(path)));
+        let process = if found.others.len() == 1 { "a further process" } else { "further processes" };
+        let folder = first.parent().unwrap_or(first).display();
+        notes.push(format!("recordings of {process} are not in this profile: {others} in `{folder}`"));
+        incomplete = true;
+    }
+    Ok(Collected { profile: collect::merge(&recordings, run)?, notes, incomplete })
+}
+
+/// Names the ranks that the launcher started and that left nothing.
+fn missing_ranks(recordings: &[(&Path, Recording)], notes: &mut Vec<String>) {
+    let size = recordings.iter().map(|(_, recording)| recording.info().ranks).max().unwrap_or(0);
+    let there: HashSet<u32> = recordings.iter().map(|(_, recording)| recording.info().rank).collect();
+    let missing: Vec<String> =
+        (0..size).filter(|rank| !there.contains(rank)).map(|rank| rank.to_string()).collect();
+    if !missing.is_empty() {
+        let ranks = names(missing.iter().map(String::as_str));
+        notes.push(format!("no recording of rank {ranks} of {size}: no region ran there"));
+    }
+}
+
+/// Adds what has to be said about one recording; true when it may hold more than was read.
+fn describe(path: &Path, recording: &Recording, notes: &mut Vec<String>) -> bool {
+    let (info, profile) = (recording.info(), recording.profile());
+    let rank = format!("rank {}", info.rank);
+    if info.runtime_version != env!("CARGO_PKG_VERSION") {
+        notes.push(format!(
+            "{rank}: recorded by scope-runtime {}, read by cargo-scope {}; use the same version of both",
+            info.runtime_version,
+            env!("CARGO_PKG_VERSION")
+        ));
+    }
+    let running = !info.sealed && is_running(info);
+    if running {
+        let pid = info.pid;
+        notes.push(format!("{rank}: process {pid} is still recording; this is what it did so far"));
+    } else if !info.sealed {
+        notes.push(format!("{rank}: the program did not end its recording{}", cut_calls(recording)));
+    }
+    if profile.lost_calls > 0 {
+        notes.push(format!("{rank}: {} calls could not be kept and are missing", profile.lost_calls));
+    }
+    if profile.faulty_calls > 0 {
+        notes.push(format!(
+            "{rank}: {} calls ended before they began (the clock stepped back); they count with 0 ns",
+            profile.faulty_calls
+        ));
+    }
+    if info.damaged > 0 {
+        let (path, pieces) = (path.display(), info.damaged);
+        notes.push(format!("{rank}: {pieces} damaged pieces of `{path}` were left out"));
+    }
+    running || info.damaged > 0
+}
+
+/// Which calls were cut, in words that follow "did not end its recording".
+fn cut_calls(recording: &Recording) -> String {
+    let profile = recording.profile();
+    let mut regions: Vec<_> =
+        profile.paths.nodes().iter().filter(|path| path.open > 0).map(|path| path.region).collect();
+    regions.sort_unstable();
+    regions.dedup();
+    if regions.is_empty() {
+        return "; no region was open".into();
+    }
+    let open = regions.iter().map(|region| profile.regions[region.0 as usize].name.as_str());
+    let calls = if profile.open_calls == 1 { "call" } else { "calls" };
+    format!("; {} open {calls} cut at its last sign of life: {}", profile.open_calls, names(open))
+}
+
+/// `a`, `b`, `c` and 4 more.
+fn names<'a>(names: impl ExactSizeIterator<Item = &'a str>) -> String {
+    const SHOWN: usize = 8;
+    let more = names.len().saturating_sub(SHOWN);
+    let shown: Vec<String> = names.take(SHOWN).map(|name| format!("`{}`", name.escape_debug())).collect();
+    let list = shown.join(", ");
+    if more == 0 { list } else { format!("{list} and {more} more") }
+}
+
+fn file_name(path: &Path) -> &str {
+    path.file_name().and_then(OsStr::to_str).unwrap_or_default()
+}
+
+/// Whether the process that wrote an unsealed recording lives, on this machine.
+fn is_running(info: &Info) -> bool {
+    let Ok(pid @ 1..) = i32::try_from(info.pid) else { return false };
+    // SAFETY: signal 0 only asks.
+    unsafe { libc::kill(pid, 0) == 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_recording_per_rank_is_chosen() {
+        let home = tempfile::tempdir().unwrap();
+        let names = [
+            "rank10.scope",
+            "rank0.77.0.scope",
+            "rank2.scope",
+            "rank0.scope",
+            "rank0.9.1.scope",
+            "rank.scope",
+        ];
+        names.iter().for_each(|name| fs::write(home.path().join(name), "").unwrap());
+        fs::write(home.path().join("rank3.scope.txt"), "").unwrap();
+        let found = find(home.path()).unwrap();
+        let names_of =
+            |paths: &[PathBuf]| paths.iter().map(|path| file_name(path).to_owned()).collect::<Vec<_>>();
+        assert_eq!(names_of(&found.chosen), ["rank0.scope", "rank2.scope", "rank10.scope"]);
+        assert_eq!(names_of(&found.others), ["rank0.9.1.scope", "rank0.77.0.scope"]);
+    }
+
+    #[test]
+    fn long_lists_are_cut() {
+        let many: Vec<String> = (0..10).map(|n| n.to_string()).collect();
+        let text = names(many.iter().map(String::as_str));
+        assert!(text.starts_with("`0`, `1`") && text.ends_with("`7` and 2 more"), "{text}");
+    }
+}

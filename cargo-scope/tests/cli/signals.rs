@@ -1,0 +1,93 @@
+//! Signals reach the program, and its death by one is ours (case exit-03).
+
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::Duration;
+
+use crate::auxiliary::{Project, calls, listing};
+
+const TERMINATED: &str = include_str!("../cases/exit-03_terminated_from_outside.rs");
+
+/// A command that runs, in a process group of its own as a shell would start it.
+struct Running {
+    child: Child,
+    stdout: BufReader<ChildStdout>,
+}
+
+impl Running {
+    /// Starts `command` and waits until the program has printed its first line.
+    fn start(command: &mut Command) -> Running {
+        command.process_group(0).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        stdout.read_line(&mut line).unwrap();
+        assert_eq!(line, "ready\n");
+        // Time for the first region.
+        std::thread::sleep(Duration::from_millis(100));
+        Running { child, stdout }
+    }
+
+    fn signal(&self, signal: i32, whole_group: bool) {
+        let id = self.child.id().cast_signed();
+        // SAFETY: the child was not waited for, so the id and the group are its own.
+        unsafe { libc::kill(if whole_group { -id } else { id }, signal) };
+    }
+
+    /// Status as a shell shows it, the rest of stdout, and stderr.
+    fn end(mut self) -> (i32, String, String) {
+        let mut printed = String::new();
+        self.stdout.read_to_string(&mut printed).unwrap();
+        let output = self.child.wait_with_output().unwrap();
+        let status = output.status.code().or(output.status.signal().map(|signal| signal + 128));
+        (status.unwrap(), printed, String::from_utf8(output.stderr).unwrap())
+    }
+}
+
+#[test]
+fn a_signal_to_us_is_passed_on() {
+    let project = Project::with_runtime("terminated", TERMINATED);
+    for (word, expected, printed) in [("plain", 143, ""), ("handler", 0, "own handler\n")] {
+        let running = Running::start(&mut project.cargo_scope(&["run", "-o", word, "--", word]));
+        running.signal(libc::SIGTERM, false);
+        let (status, rest, stderr) = running.end();
+        assert_eq!((status, rest.as_str()), (expected, printed), "{stderr}");
+        assert_eq!(stderr.contains("`turn`"), word == "plain", "the open call is named: {stderr}");
+        assert!(calls(&project.path(word))[0].1 > 0);
+    }
+}
+
+#[test]
+fn an_interrupt_ends_the_program_and_its_profile_is_written() {
+    let project = Project::with_runtime("interrupted", TERMINATED);
+    let running = Running::start(&mut project.cargo_scope(&["run", "-o", "out"]));
+    running.signal(libc::SIGINT, true);
+    let (status, _, stderr) = running.end();
+    assert_eq!(status, 130, "{stderr}");
+    assert!(calls(&project.path("out"))[0].1 > 0);
+    assert!(!listing(&project.path("out")).contains(&"recordings".to_string()));
+}
+
+#[test]
+fn a_second_interrupt_ends_us_at_once() {
+    let main = r#"
+        fn main() {
+            unsafe { libc::signal(libc::SIGINT, libc::SIG_IGN) };
+            println!("ready");
+            // Ends when the test does, at the latest.
+            std::io::stdin().read_line(&mut String::new()).unwrap();
+        }
+    "#;
+    let project = Project::with_runtime("stubborn", main);
+    let mut command = project.cargo_scope(&["run"]);
+    let mut running = Running::start(command.stdin(Stdio::piped()));
+    let stdin = running.child.stdin.take();
+    running.signal(libc::SIGINT, true);
+    std::thread::sleep(Duration::from_millis(100));
+    assert!(running.child.try_wait().unwrap().is_none(), "the first one is the program's");
+    running.signal(libc::SIGINT, true);
+    let status = running.child.wait().unwrap();
+    assert_eq!(status.signal(), Some(libc::SIGINT));
+    drop(stdin);
+}

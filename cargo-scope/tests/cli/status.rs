@@ -1,0 +1,77 @@
+//! The status of the program is ours, and its profile is written however it ends (case cli-03).
+
+use std::fs;
+
+use crate::auxiliary::{Project, calls, listing, run};
+
+const ATTEMPT: &str = include_str!("../cases/cli-03_status_of_the_program.rs");
+
+#[test]
+fn the_status_is_the_programs() {
+    let project = Project::with_runtime("attempt", ATTEMPT);
+    for (word, status) in [("ok", 0), ("three", 3), ("panic", 101), ("kill", 137)] {
+        let out = project.path(word);
+        let args = ["run", "-o", word, "--", word];
+        let ran = run(&mut project.cargo_scope(&args)).ends_with(status);
+        assert_eq!(ran.stdout, "");
+        assert_eq!(calls(&out), [("attempt".to_string(), 1)], "{word}");
+        let expected = ["flamegraph_rank0.svg", "profile.h5", "profile_rank0.prof"];
+        assert_eq!(listing(&out), expected, "{word}");
+        assert_eq!(ran.stderr.contains("signal 9 (SIGKILL)"), word == "kill", "{}", ran.stderr);
+    }
+}
+
+#[test]
+fn a_failed_build_writes_nothing() {
+    let project = Project::with_runtime("broken", ATTEMPT);
+    run(&mut project.cargo_scope(&["run", "-o", "out"])).ends_with(0);
+    let before = fs::read(project.path("out/profile.h5")).unwrap();
+    project.write("src/main.rs", "fn unused() {}\nfn main() { let x: u8 = \"text\"; }\n");
+    let ran = run(&mut project.cargo_scope(&["run", "-o", "out"])).ends_with(101).says("mismatched types");
+    assert!(!ran.stderr.contains("scope:"), "{}", ran.stderr);
+    assert_eq!(fs::read(project.path("out/profile.h5")).unwrap(), before);
+    run(&mut project.cargo_scope(&["run", "-o", "fresh"])).ends_with(101);
+    assert!(!project.path("fresh").exists());
+}
+
+#[test]
+fn warnings_are_shown_once() {
+    let project = Project::plain("warned", "fn unused_thing() {}\nfn main() {}\n");
+    let ran = run(&mut project.cargo_scope(&["run"])).ends_with(0);
+    assert_eq!(ran.stderr.matches("function `unused_thing` is never used").count(), 1, "{}", ran.stderr);
+    let failing = "fn main() { let unused_value = 1; let _: u8 = \"\"; }\n";
+    project.write("src/main.rs", failing);
+    let ran = run(&mut project.cargo_scope(&["run"])).ends_with(101);
+    assert_eq!(ran.stderr.matches("mismatched types").count(), 1, "{}", ran.stderr);
+}
+
+#[test]
+fn a_program_without_scope_runtime_is_told_what_to_do() {
+    let project = Project::plain("unmarked", "fn main() { std::process::exit(4) }");
+    run(&mut project.cargo_scope(&["run", "-o", "out"])).ends_with(4).says("cargo add scope-runtime");
+    assert!(!project.path("out").exists());
+    let project = Project::with_runtime("unused", "fn main() { let _s = scope_runtime::init(); }");
+    let ran =
+        run(&mut project.cargo_scope(&["run", "-o", "out"])).ends_with(0).says("no region ran in `unused`");
+    assert_eq!(ran.stderr.matches("scope: ").count(), 1, "{}", ran.stderr);
+    assert!(!project.path("out").exists());
+}
+
+#[test]
+fn a_folder_that_cannot_be_made_stops_before_the_program_runs() {
+    let project = Project::with_runtime("no-folder", ATTEMPT);
+    let ran = run(&mut project.cargo_scope(&["run", "-o", "Cargo.toml/out", "--", "three"])).ends_with(1);
+    let ran = ran.says("Cargo.toml/out");
+    assert_eq!(ran.stderr.matches("scope: ").count(), 1, "{}", ran.stderr);
+}
+
+#[test]
+fn recordings_of_child_processes_are_named_and_kept() {
+    let project = Project::with_runtime("forking", include_str!("../cases/exit-02_fork_then_exit.rs"));
+    let ran = run(&mut project.cargo_scope(&["run", "-o", "out"])).ends_with(0);
+    let names: Vec<_> = calls(&project.path("out")).into_iter().map(|(name, _)| name).collect();
+    assert!(names.contains(&"parent_only".into()) && !names.contains(&"child_only".into()), "{names:?}");
+    let kept = listing(&project.path("out/recordings"));
+    assert_eq!(kept.len(), 2, "{kept:?}");
+    assert!(kept.iter().any(|name| name != "rank0.scope" && ran.stderr.contains(name)), "{}", ran.stderr);
+}

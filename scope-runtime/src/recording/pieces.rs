@@ -1,0 +1,260 @@
+//! The pieces of a recording: chunks in the pool, blocks, totals. Nothing is trusted but what has a
+//! sound checksum, or is a chunk that a program was writing to.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+
+use crate::fold::Fold;
+use crate::format::{
+    BLOCK_ALIGN, BLOCK_HEAD, BlockHead, CHUNK_BYTES, CHUNK_PAYLOAD, EVENTS_HEAD, FieldReader, PAGE, kind,
+};
+use crate::pack;
+use crate::recording::Info;
+use crate::regions::Defined;
+use crate::replay::SessionEdge;
+
+#[derive(Debug, Default)]
+pub(super) struct RawLane {
+    pub(super) name: String,
+    pub(super) os_thread: u64,
+    pub(super) start_ticks: u64,
+    /// By sequence number.
+    pub(super) chunks: BTreeMap<u64, RawChunk>,
+    /// The payload of its totals, where the lane kept no events from some chunk on.
+    pub(super) fold: Option<Vec<u8>>,
+}
+
+/// Where a chunk's words are. A block has all words of its chunk: it was written when the chunk
+/// was given back.
+#[derive(Debug)]
+pub(super) enum RawChunk {
+    /// In a block: offset and head.
+    Block(u64, BlockHead),
+    /// In the pool, copied when the recording was opened, since a live program goes on writing.
+    Pool(Vec<u8>),
+}
+
+impl RawChunk {
+    /// Appends the chunk's words and gives its depth and base; `None` when it is damaged.
+    pub(super) fn unpack(
+        &self,
+        file: &File,
+        bytes: &mut Vec<u8>,
+        words: &mut Vec<u64>,
+    ) -> Option<(u64, u64)> {
+        let payload = match self {
+            RawChunk::Pool(payload) => payload.as_slice(),
+            RawChunk::Block(at, head) => read_payload(file, *at, head, bytes)?,
+        };
+        let (head, tail) = payload.split_at_checked(EVENTS_HEAD)?;
+        let mut head = FieldReader(head);
+        match self {
+            RawChunk::Pool(_) => {
+                words.extend(tail.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)))
+            }
+            RawChunk::Block(..) => {
+                pack::unpack(tail.as_chunks().0.iter().map(|item| u32::from_le_bytes(*item)), words);
+            }
+        }
+        Some((head.u64()?, head.u64()?))
+    }
+}
+
+impl RawLane {
+    pub(super) fn fold(&self, edges: &[SessionEdge]) -> Option<Fold> {
+        // It was read once before it was put here.
+        self.fold.as_ref().and_then(|bytes| Fold::from_fields(&mut FieldReader(bytes), edges))
+    }
+}
+
+/// Reads the payload of a block, if its checksum fits.
+fn read_payload<'b>(file: &File, at: u64, head: &BlockHead, bytes: &'b mut Vec<u8>) -> Option<&'b [u8]> {
+    bytes.resize(head.len as usize, 0);
+    file.read_exact_at(bytes, at + BLOCK_HEAD as u64).ok()?;
+    (crc32fast::hash(bytes) == head.payload_crc).then_some(bytes)
+}
+
+/// The pieces of a file as they are found.
+#[derive(Default)]
+pub(super) struct Pieces {
+    pub(super) regions: BTreeMap<u32, Defined>,
+    pub(super) lanes: BTreeMap<u32, RawLane>,
+    pub(super) session_edges: Vec<SessionEdge>,
+}
+
+impl Pieces {
+    pub(super) fn read_pool(&mut self, file: &File, at: u64, chunks: u64) -> io::Result<()> {
+        let mut bytes = vec![0; CHUNK_BYTES];
+        for number in 0..chunks {
+            let at = at + number * CHUNK_BYTES as u64;
+            file.read_exact_at(&mut bytes, at)?;
+            let mut again = [0; CHUNK_PAYLOAD];
+            file.read_exact_at(&mut again, at)?;
+            let mut head = FieldReader(&bytes);
+            let (owner, _, sequence) = (head.u32().unwrap_or(0), head.u32(), head.u64().unwrap_or(0));
+            // A live program may have given the chunk to another lane while it was read; its
+            // events are in a block then.
+            if owner == 0 || again != bytes[..CHUNK_PAYLOAD] {
+                continue;
+            }
+            let payload = &bytes[CHUNK_PAYLOAD..];
+            let words = payload[EVENTS_HEAD..].as_chunks::<8>().0;
+            let filled = words.iter().position(|word| *word == [0; 8]).unwrap_or(words.len());
+            if filled > 0 {
+                let payload = payload[..EVENTS_HEAD + filled * 8].to_vec();
+                self.lanes.entry(owner - 1).or_default().chunks.insert(sequence, RawChunk::Pool(payload));
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the newer sound one of the two copies of totals; gives the calls in it.
+    pub(super) fn read_totals(&mut self, file: &File, (at, size): (u64, u64), info: &mut Info) -> u64 {
+        let mut newest: Option<(u64, Vec<u8>)> = None;
+        for slot in (0..2).filter(|_| size > 0) {
+            let at = at + slot * size;
+            let mut bytes = [0; BLOCK_HEAD];
+            let head = file.read_exact_at(&mut bytes, at).ok().and_then(|()| BlockHead::from_bytes(&bytes));
+            let Some(head) = head.filter(|head| u64::from(head.len) + BLOCK_HEAD as u64 <= size) else {
+                continue;
+            };
+            let mut payload = Vec::new();
+            let is_newer = newest.as_ref().is_none_or(|&(number, _)| number < head.sequence);
+            if head.kind == kind::TOTALS && is_newer && read_payload(file, at, &head, &mut payload).is_some()
+            {
+                newest = Some((head.sequence, payload));
+            }
+        }
+        newest.and_then(|(_, payload)| self.take_totals(&payload, info)).unwrap_or(0)
+    }
+
+    fn take_totals(&mut self, payload: &[u8], info: &mut Info) -> Option<u64> {
+        let mut fields = FieldReader(payload);
+        let mut calls = 0;
+        for _ in 0..fields.u32()? {
+            let (lane, len) = (fields.u32()?, fields.u32()? as usize);
+            let fold = fields.0.get(..len)?;
+            fields.0 = &fields.0[len..];
+            calls += Fold::from_fields(&mut FieldReader(fold), &[])?.calls();
+            self.lanes.entry(lane).or_default().fold = Some(fold.to_vec());
+        }
+        // Behind them stand the blocks for which there was no room elsewhere.
+        while let Some((bytes, rest)) = fields.0.split_first_chunk() {
+            let head = BlockHead::from_bytes(bytes)?;
+            let payload = rest.get(..head.len as usize)?;
+            self.take_block(&head, payload, info)?;
+            fields.0 = &rest[payload.len()..];
+        }
+        Some(calls)
+    }
+
+    /// Reads all blocks. `mapped` are the offsets and lengths of what holds none, in order.
+    pub(super) fn read_blocks(
+        &mut self,
+        file: &File,
+        len: u64,
+        mapped: &[(u64, u64)],
+        info: &mut Info,
+    ) -> io::Result<()> {
+        let mut window = Window { file, start: 0, bytes: Vec::new() };
+        let mut at = PAGE;
+        let mut mapped = mapped.iter().peekable();
+        let mut was_block = true;
+        while at + BLOCK_HEAD as u64 <= len {
+            if let Some(&&(from, size)) = mapped.peek()
+                && at >= from
+            {
+                at = at.max(from + size);
+                mapped.next();
+                continue;
+            }
+            let bytes: [u8; BLOCK_HEAD] =
+                window.slice(at, BLOCK_HEAD, len)?.try_into().expect("as many as asked");
+            match BlockHead::from_bytes(&bytes) {
+                Some(head) if at + BLOCK_HEAD as u64 + u64::from(head.len) <= len => {
+                    info.damaged += u64::from(self.read_block(&mut window, at, &head, len, info)?.is_none());
+                    at += head.span();
+                    was_block = true;
+                }
+                // A hole (a block that was not finished, a page boundary) or damage: go on at the
+                // next place where a block can be. Damage counts once, however long.
+                _ => {
+                    info.damaged += u64::from(was_block && bytes != [0; BLOCK_HEAD]);
+                    was_block = bytes == [0; BLOCK_HEAD];
+                    at += BLOCK_ALIGN;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// `None` when the block is damaged.
+    pub(super) fn read_block(
+        &mut self,
+        window: &mut Window<'_>,
+        at: u64,
+        head: &BlockHead,
+        len: u64,
+        info: &mut Info,
+    ) -> io::Result<Option<()>> {
+        if head.kind == kind::EVENTS {
+            // Its payload is checked when it is replayed.
+            let chunks = &mut self.lanes.entry(head.subject).or_default().chunks;
+            chunks.insert(head.sequence, RawChunk::Block(at, *head));
+            return Ok(Some(()));
+        }
+        let payload = window.slice(at + BLOCK_HEAD as u64, head.len as usize, len)?;
+        let sound = crc32fast::hash(payload) == head.payload_crc;
+        Ok(sound.then(|| self.take_block(head, payload, info)).flatten())
+    }
+
+    pub(super) fn take_block(&mut self, head: &BlockHead, payload: &[u8], info: &mut Info) -> Option<()> {
+        let mut fields = FieldReader(payload);
+        match head.kind {
+            kind::INFO => {
+                info.runtime_version = fields.text()?;
+                info.args = (0..fields.u32()?).map_while(|_| fields.text()).collect();
+            }
+            kind::REGION => {
+                self.regions.insert(head.subject, Defined::read(&mut fields)?);
+            }
+            kind::LANE => {
+                let lane = self.lanes.entry(head.subject).or_default();
+                (lane.start_ticks, lane.os_thread, lane.name) =
+                    (fields.u64()?, fields.u64()?, fields.text()?);
+            }
+            kind::SESSION_END | kind::SESSION_BEGIN => {
+                let begins = head.kind == kind::SESSION_BEGIN;
+                self.session_edges.push(SessionEdge { ticks: fields.u64()?, begins });
+            }
+            _ => {}
+        }
+        Some(())
+    }
+}
+
+/// A part of a file in memory, so that many small blocks are read at once.
+pub(super) struct Window<'a> {
+    file: &'a File,
+    start: u64,
+    bytes: Vec<u8>,
+}
+
+impl Window<'_> {
+    const SIZE: u64 = 1 << 20;
+
+    /// `len` bytes at `at`, which lie before `file_len`.
+    pub(super) fn slice(&mut self, at: u64, len: usize, file_len: u64) -> io::Result<&[u8]> {
+        let inside = at >= self.start && at + len as u64 <= self.start + self.bytes.len() as u64;
+        if !inside {
+            let size = Self::SIZE.max(len as u64).min(file_len - at);
+            self.bytes.resize(usize::try_from(size).map_err(io::Error::other)?, 0);
+            self.start = at;
+            self.file.read_exact_at(&mut self.bytes, at)?;
+        }
+        let from = (at - self.start) as usize;
+        Ok(&self.bytes[from..from + len])
+    }
+}

@@ -1,0 +1,81 @@
+//! Where the events of a lane go when their chunk is full: into the file, or into totals.
+//!
+//! Chunks of one lane are taken in the order of their sequence numbers. Whoever has a full chunk in
+//! hand may put it in; who finds another one at work here does something else instead of waiting.
+
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+
+use crate::fold::Fold;
+use crate::format::Chunk;
+use crate::replay::SessionEdge;
+
+/// The sink of one lane.
+#[derive(Debug)]
+pub(crate) struct Sink {
+    pub(crate) lane: u32,
+    folding: AtomicBool,
+    state: Mutex<SinkState>,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct SinkState {
+    next_sequence: u64,
+    fold: Option<Fold>,
+}
+
+impl Sink {
+    pub(crate) fn new(lane: u32) -> Sink {
+        Sink { lane, folding: AtomicBool::new(false), state: Mutex::default() }
+    }
+
+    /// Whether the lane keeps totals only, from here on and for good.
+    pub(crate) fn is_folding(&self) -> bool {
+        self.folding.load(Relaxed)
+    }
+
+    /// The state, when it is this chunk's turn and nobody else is at work.
+    pub(crate) fn try_turn(&self, chunk: &Chunk) -> Option<MutexGuard<'_, SinkState>> {
+        let state = match self.state.try_lock() {
+            Ok(state) => state,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return None,
+        };
+        (chunk.sequence.load(Relaxed) == state.next_sequence).then_some(state)
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, SinkState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Puts a chunk in: into the totals if the lane keeps those only, else by `write`; where that
+    /// says that it cannot be, totals are kept from this chunk on. Gives the number of calls that
+    /// went into the totals.
+    pub(crate) fn put(
+        &self,
+        state: &mut SinkState,
+        chunk: &Chunk,
+        edges: &Mutex<Vec<SessionEdge>>,
+        write: impl FnOnce() -> bool,
+    ) -> u64 {
+        state.next_sequence += 1;
+        if state.fold.is_none() && write() {
+            return 0;
+        }
+        let fold = state.fold.get_or_insert_with(|| {
+            self.folding.store(true, Relaxed);
+            let edges = edges.lock().unwrap_or_else(PoisonError::into_inner);
+            let number = chunk.sequence.load(Relaxed);
+            Fold::new(number, chunk.depth.load(Relaxed), chunk.base.load(Relaxed), &edges)
+        });
+        let before = fold.calls();
+        chunk.with_words(|words| fold.chunk(words));
+        fold.calls() - before
+    }
+}
+
+impl SinkState {
+    pub(crate) fn fold(&mut self) -> Option<&mut Fold> {
+        self.fold.as_mut()
+    }
+}
