@@ -122,6 +122,14 @@ fn describe(path: &Path, recording: &Recording, notes: &mut Vec<String>) -> bool
     } else if !info.sealed {
         notes.push(format!("{rank}: the program did not end its recording{}", cut_calls(recording)));
     }
+    let first_ns = profile.lanes.iter().map(|lane| lane.first_ns).min().unwrap_or(profile.start_ns);
+    if let Some(end_ns) = profile.timeline_end_ns.filter(|&end_ns| end_ns > first_ns) {
+        notes.push(format!(
+            "{rank}: the timeline ends after {}, where the event limit was met or the disk was full; counts and \
+             times are complete (SCOPE_EVENT_LIMIT=4GiB keeps more events)",
+            crate::units::duration(end_ns - profile.start_ns)
+        ));
+    }
     if profile.lost_calls > 0 {
         notes.push(format!("{rank}: {} calls could not be kept and are missing", profile.lost_calls));
     }

@@ -138,6 +138,12 @@ impl PathTree {
         self
     }
 
+    /// Adds time to a path that calls below it have taken, when those are to be left out of the tree.
+    pub fn add_self(&mut self, path: PathId, self_ns: i64) {
+        let node = &mut self.nodes[path.0 as usize];
+        node.self_ns = node.self_ns.saturating_add(self_ns);
+    }
+
     /// Adds one call of `duration_ns`, of which `self_ns` outside its children.
     pub fn add_call(&mut self, path: PathId, duration_ns: i64, self_ns: i64, open: bool) {
         let node = &mut self.nodes[path.0 as usize];
