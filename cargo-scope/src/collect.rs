@@ -244,12 +244,9 @@ mod tests {
             rank,
             regions: names.iter().map(region).collect(),
             lanes: lanes.into_iter().take(calls.len()).collect(),
-            paths: Default::default(),
-            lost_calls: 0,
-            open_calls: 0,
-            faulty_calls: 0,
             start_ns: 90,
             end_ns: 210,
+            ..Profile::default()
         };
         Fake { info: Info { rank, ranks: 2, ..Info::default() }, profile, calls }
     }

@@ -116,15 +116,13 @@ fn write_profile(
         recordings::read(&found, &run_info(&options.cargo, built), Some(ending))
             .with_context(|| kept(&folder))?;
     notes.iter().for_each(|note| say::note(format_args!("{note}")));
-    if profile.rows.is_empty() && !incomplete {
-        say::note(format_args!("{}", why_nothing(built, ending)));
-        folder.remove_recordings()?;
-        folder.discard();
-        return Ok(true);
-    }
-    if profile.rows.is_empty() {
+    if profile.rows.is_empty() && incomplete {
         say::note(format_args!("no profile: nothing in the recordings could be read; {}", kept(&folder)));
         return Ok(false);
+    }
+    if profile.rows.is_empty() {
+        // The program began a recording, so it gets its files; they show that nothing ran.
+        say::note(format_args!("{}", why_nothing(built, ending)));
     }
     let written = results::write(&profile, &built.name, &folder).with_context(|| kept(&folder))?;
     if !options.cargo.quiet {
@@ -161,7 +159,7 @@ fn why_nothing(built: &Built, ending: Ending) -> String {
         _ => format!(" ({ending})"),
     };
     format!(
-        "no profile: no region ran in `{name}`{how}; mark functions that are called with `#[scope]`, \
+        "nothing to show: no region ran in `{name}`{how}; mark functions that are called with `#[scope]`, \
          or parts of them with `region!`"
     )
 }

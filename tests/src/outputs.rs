@@ -1,10 +1,13 @@
 //! What a run of `cargo scope` leaves behind, as values.
 
+use std::collections::BTreeSet;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 
 use cargo_scope::hdf5;
 use cargo_scope::merged::{MergedProfile, MetadataValue};
+use scope_runtime::pstats::{self, Entry};
 
 use crate::call_tree::CallTree;
 use crate::tools;
@@ -99,9 +102,44 @@ pub fn integer(profile: &MergedProfile, key: &str) -> i64 {
     }
 }
 
-/// Compares the `.prof` with the calls: the same paths, calls and times.
+/// Compares the `.prof` with the calls: the same paths, calls and times, below one root entry.
+///
+/// Names of the programs tested here have no ` > ` in them, which would be escaped.
 #[track_caller]
-fn check_prof(_calls: &CallTree, _prof: &Path) {}
+fn check_prof(calls: &CallTree, prof: &Path) {
+    let file = File::open(prof).unwrap_or_else(|error| panic!("{}: {error}", prof.display()));
+    let prof = pstats::load_prof(file).unwrap_or_else(|error| panic!("{error}"));
+    let (roots, entries): (Vec<_>, Vec<_>) =
+        prof.entries().iter().partition(|entry| entry.callers.is_empty());
+    let [root] = roots[..] else { panic!("{roots:?}") };
+    assert!(root.key.name.starts_with('<') && root.key.name.ends_with(" rank 0>"), "{}", root.key.name);
+    let paths = calls.paths();
+    let names: BTreeSet<String> = paths.keys().map(|path| path.join(" > ")).collect();
+    assert_eq!(entries.iter().map(|entry| entry.key.name.to_string()).collect::<BTreeSet<_>>(), names);
+    assert_eq!(entries.len(), paths.len());
+    let all_ns: i64 =
+        paths.iter().filter(|(path, _)| path.len() == 1).map(|(_, sums)| sums.inclusive_ns).sum();
+    assert_times(root, 0, all_ns);
+    for (path, sums) in &paths {
+        let label = path.join(" > ");
+        let entry = entries.iter().find(|entry| *entry.key.name == *label).unwrap();
+        assert_eq!((entry.cc, entry.nc), (sums.calls as i64, sums.calls as i64), "{label}");
+        assert_times(entry, sums.self_ns, sums.inclusive_ns);
+        let above = path[..path.len() - 1].join(" > ");
+        let [(caller, _)] = &entry.callers[..] else { panic!("{:?}", entry.callers) };
+        assert_eq!(*caller.name, *if above.is_empty() { &root.key.name } else { above.as_str() });
+    }
+}
+
+/// Seconds of an entry against ns, to 12 digits.
+#[track_caller]
+fn assert_times(entry: &Entry, self_ns: i64, inclusive_ns: i64) {
+    for (seconds, ns) in [(entry.tt_s, self_ns), (entry.ct_s, inclusive_ns)] {
+        let expected = ns as f64 / 1e9;
+        let same = (seconds - expected).abs() <= 1e-12 * expected.abs();
+        assert!(same, "{}: {seconds} s, not {ns} ns", entry.key);
+    }
+}
 
 /// Every file below `folder`.
 pub fn files_below(folder: &Path) -> Vec<PathBuf> {
