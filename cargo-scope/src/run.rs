@@ -37,7 +37,7 @@ pub fn run(options: &RunOptions) -> anyhow::Result<Ending> {
     Ok(match written {
         Ok(complete) => ending.or_failure(!complete),
         Err(error) => {
-            say::note(format_args!("{error:#}"));
+            say::error(&error);
             ending.or_failure(true)
         }
     })
@@ -113,11 +113,9 @@ fn write_profile(
         return Ok(true);
     }
     let Collected { profile, notes, incomplete } =
-        recordings::read(&found, &run_info(&options.cargo, built)).with_context(|| kept(&folder))?;
+        recordings::read(&found, &run_info(&options.cargo, built), Some(ending))
+            .with_context(|| kept(&folder))?;
     notes.iter().for_each(|note| say::note(format_args!("{note}")));
-    if let Ending::Signal(_) = ending {
-        say::note(format_args!("{ending}; the profile ends there"));
-    }
     if profile.rows.is_empty() && incomplete {
         say::note(format_args!("no profile: nothing in the recordings could be read; {}", kept(&folder)));
         return Ok(false);

@@ -35,7 +35,9 @@ pub(super) fn select(options: &CargoOptions, metadata: &Metadata) -> Option<Sele
 fn packages<'a>(options: &CargoOptions, metadata: &'a Metadata) -> Vec<&'a Package> {
     match &options.package {
         Some(spec) => metadata.workspace_packages().into_iter().filter(|p| fits(spec, p)).collect(),
-        None => metadata.workspace_default_packages(),
+        None if metadata.workspace_default_members.is_available() => metadata.workspace_default_packages(),
+        // Cargo before 1.71 does not say.
+        None => metadata.workspace_packages(),
     }
 }
 
