@@ -248,6 +248,7 @@ mod tests {
             lost_calls: 0,
             open_calls: 0,
             faulty_calls: 0,
+            timeline_end_ns: None,
             start_ns: 90,
             end_ns: 210,
         };

@@ -195,6 +195,7 @@ mod tests {
             lost_calls: 2,
             open_calls: 1,
             faulty_calls: 0,
+            timeline_end_ns: None,
             start_ns: 5,
             end_ns: 9,
         };
