@@ -71,6 +71,9 @@ pub struct RunOptions {
     /// Write the outputs to DIR [default: TARGET_DIR/scope/NAME/NUMBER, and `latest` beside it]
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
+    /// Keep exact totals per call path, but no timeline
+    #[arg(long)]
+    pub totals_only: bool,
     /// Arguments of the program
     #[arg(trailing_var_arg = true, value_name = "ARGS")]
     pub args: Vec<OsString>,

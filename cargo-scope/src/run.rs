@@ -70,6 +70,9 @@ fn run_recorded(options: &RunOptions, built: &Built, folder: &OutputFolder) -> a
     }
     let mut command = build::run_command(&options.cargo, &options.args, true);
     command.env("SCOPE_OUTPUT", folder.recordings());
+    if options.totals_only {
+        command.env("SCOPE_TOTALS_ONLY", "1");
+    }
     program::run(&mut command).with_context(|| cannot_run(&command))
 }
 
