@@ -116,7 +116,7 @@ pub struct ExportOptions {
     /// One entry per region instead of one per call path (prof)
     #[arg(long)]
     pub no_call_paths: bool,
-    /// Name of the root entry [default: `<LABEL rank N>`] (prof)
+    /// Name of the root entry; `<LABEL rank N>` unless given (prof)
     #[arg(long, value_name = "TEXT")]
     pub root: Option<String>,
     /// Label in titles, root entries and file names, once for each PROFILE [default: the label in

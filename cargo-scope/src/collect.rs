@@ -4,6 +4,7 @@
 //! a row go lane by lane, in order of entry on each lane.
 
 mod metadata;
+mod paths;
 mod rank;
 
 use std::collections::HashMap;
@@ -106,14 +107,21 @@ pub fn merge<R: RankRecording>(recordings: &[(&Path, R)], run: &RunInfo) -> Resu
     let ranks = in_rank_order(recordings)?;
     let origin_ns = ranks.first().map_or(0, |(_, first)| first.profile().start_ns);
     let profile = MergedProfile { threads: Some(Vec::new()), ..MergedProfile::default() };
-    let mut merger = Merger { profile, ids: HashMap::new(), origin_ns };
+    // The events of a rank whose timeline ends early are not all that was recorded; then the totals
+    // of all ranks are kept too.
+    let with_paths = ranks.iter().any(|(_, rank)| rank.profile().timeline_end_ns.is_some());
+    let mut merger = Merger { profile, ids: HashMap::new(), origin_ns, with_paths };
     let mut columns = Columns::default();
     for (path, recording) in &ranks {
         merger.add_rank(path, recording, &mut columns)?;
     }
     let heads: Vec<_> = ranks.iter().map(|(_, rank)| (rank.info(), rank.profile())).collect();
     let metadata = metadata::describe(&heads, run);
-    Ok(MergedProfile { metadata, events: columns.into_events(), ..merger.profile })
+    let mut profile = MergedProfile { metadata, events: columns.into_events(), ..merger.profile };
+    if with_paths && profile.events.start_ns.is_empty() {
+        profile.aggregates = Some(paths::aggregates(&profile));
+    }
+    Ok(profile)
 }
 
 fn in_rank_order<'a, R: RankRecording>(
@@ -136,6 +144,7 @@ struct Merger {
     ids: HashMap<String, u32>,
     /// Start of the first rank, on its recording clock.
     origin_ns: i64,
+    with_paths: bool,
 }
 
 impl Merger {
@@ -146,7 +155,7 @@ impl Merger {
         columns: &mut Columns,
     ) -> Result<(), Error> {
         let rank = recording.info().rank;
-        let runs = rank::append(columns, recording).map_err(|failure| match failure {
+        let runs = rank::append(columns, recording, self.with_paths).map_err(|failure| match failure {
             Failure::Dangling { lane, call, what } => {
                 Error::DamagedRecording { path: path.to_path_buf(), lane, call, what }
             }
@@ -154,6 +163,10 @@ impl Merger {
         })?;
         for run in runs {
             self.add_row(rank, run);
+        }
+        if self.with_paths {
+            let rows = paths::rows(recording.profile(), rank, |name| self.region_id(name));
+            paths::append(self.profile.paths.get_or_insert_default(), rows);
         }
         let threads = recording.profile().lanes.iter().enumerate();
         let threads = threads.map(|(index, lane)| thread_row(rank, index, lane, self.origin_ns));
@@ -244,12 +257,9 @@ mod tests {
             rank,
             regions: names.iter().map(region).collect(),
             lanes: lanes.into_iter().take(calls.len()).collect(),
-            paths: Default::default(),
-            lost_calls: 0,
-            open_calls: 0,
-            faulty_calls: 0,
             start_ns: 90,
             end_ns: 210,
+            ..Profile::default()
         };
         Fake { info: Info { rank, ranks: 2, ..Info::default() }, profile, calls }
     }

@@ -30,7 +30,7 @@ pub fn collect(options: &CollectOptions) -> anyhow::Result<()> {
             from.display()
         );
     }
-    let collected = recordings::read(&found, &RunInfo::default())?;
+    let collected = recordings::read(&found, &RunInfo::default(), None)?;
     collected.notes.iter().for_each(|note| say::note(format_args!("{note}")));
     ensure!(!collected.profile.rows.is_empty(), "no call in the recordings of `{}`", from.display());
     let folder = OutputFolder::at(options.output.as_ref().unwrap_or(from))?;

@@ -208,9 +208,16 @@ fn rank_stats(
     options: &ProfOptions,
 ) -> Result<Pstats, Error> {
     let root = options.root.clone().unwrap_or_else(|| format!("<{label} rank {rank}>"));
-    let calls = selected.calls(rank)?.calls;
-    let mut stats =
-        pstats::build_pstats_dict(&calls, Some(&root), options.call_paths, &PstatsOptions::default());
+    let (name, as_always) = (Some(root.as_str()), &PstatsOptions::default());
+    let mut stats = match selected.totals(rank) {
+        Some((paths, regions)) => {
+            pstats::pstats_from_paths(&paths, &regions, name, options.call_paths, as_always)
+        }
+        None => {
+            let calls = selected.calls(rank)?.calls;
+            pstats::build_pstats_dict(&calls, name, options.call_paths, as_always)
+        }
+    };
     if stats.is_empty() {
         // `pstats` refuses an empty dict.
         let key = Key {

@@ -7,7 +7,7 @@ use cargo_scope::{commands, run, say};
 
 fn main() {
     let ending = command(Cli::from_command_line().command).unwrap_or_else(|error| {
-        say::note(format_args!("error: {error:#}"));
+        say::error(&error);
         Ending::Status(1)
     });
     ending.end()

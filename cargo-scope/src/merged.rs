@@ -19,6 +19,9 @@ pub struct MergedProfile {
     pub events: Events,
     /// Totals in place of events, one per row, for runs that kept no events.
     pub aggregates: Option<Vec<Aggregate>>,
+    /// Totals per call path, where the events are not all that was recorded (a limit was met, the
+    /// disk was full, no events were wanted): these are. Rank by rank, parents before children.
+    pub paths: Option<Vec<PathRow>>,
     /// Threads of all ranks; `None` when the run did not track them.
     pub threads: Option<Vec<ThreadRow>>,
     /// Async tasks of all ranks; `None` when the run did not track them.
@@ -93,6 +96,29 @@ pub struct Aggregate {
     pub max_ns: i64,
     /// Sum of exclusive times.
     pub exclusive_ns: i64,
+}
+
+/// Totals of one call path on one rank. Times in ns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PathRow {
+    /// MPI rank.
+    pub rank: u32,
+    /// Position of the path without its last region in [`MergedProfile::paths`]; -1 at the top.
+    pub parent: i64,
+    /// The last region of the path; index into [`MergedProfile::names`].
+    pub region: u32,
+    /// Number of calls.
+    pub calls: u64,
+    /// Calls among them that were cut at the end of recording.
+    pub open: u64,
+    /// Sum of durations.
+    pub inclusive_ns: i64,
+    /// Sum of durations, less those of direct children.
+    pub self_ns: i64,
+    /// Shortest duration.
+    pub min_ns: i64,
+    /// Longest duration.
+    pub max_ns: i64,
 }
 
 /// One thread of one rank. Times are ns since the run's `start_time_ns`; -1 = unknown.

@@ -10,6 +10,7 @@ use scope_runtime::recording::{Info, Recording};
 
 use crate::collect::{self, RunInfo};
 use crate::merged::MergedProfile;
+use crate::program::Ending;
 
 /// What lies in a folder of recordings.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -61,11 +62,12 @@ pub struct Collected {
     pub incomplete: bool,
 }
 
-/// Reads the recordings that were chosen and merges them.
+/// Reads the recordings that were chosen and merges them. How the program ended explains why one
+/// was not ended by it.
 ///
 /// # Errors
 /// When they contradict each other. One that cannot be read is noted, and the others count.
-pub fn read(found: &Found, run: &RunInfo) -> Result<Collected, collect::Error> {
+pub fn read(found: &Found, run: &RunInfo, ending: Option<Ending>) -> Result<Collected, collect::Error> {
     let mut notes = Vec::new();
     let mut incomplete = false;
     let mut recordings: Vec<(&Path, Recording)> = Vec::new();
@@ -79,7 +81,7 @@ pub fn read(found: &Found, run: &RunInfo) -> Result<Collected, collect::Error> {
         }
     }
     for (path, recording) in &recordings {
-        incomplete |= describe(path, recording, &mut notes);
+        incomplete |= describe(path, recording, ending, &mut notes);
     }
     missing_ranks(&recordings, &mut notes);
     if let Some(first) = found.others.first() {
@@ -105,7 +107,7 @@ fn missing_ranks(recordings: &[(&Path, Recording)], notes: &mut Vec<String>) {
 }
 
 /// Adds what has to be said about one recording; true when it may hold more than was read.
-fn describe(path: &Path, recording: &Recording, notes: &mut Vec<String>) -> bool {
+fn describe(path: &Path, recording: &Recording, ending: Option<Ending>, notes: &mut Vec<String>) -> bool {
     let (info, profile) = (recording.info(), recording.profile());
     let rank = format!("rank {}", info.rank);
     if info.runtime_version != env!("CARGO_PKG_VERSION") {
@@ -120,7 +122,19 @@ fn describe(path: &Path, recording: &Recording, notes: &mut Vec<String>) -> bool
         let pid = info.pid;
         notes.push(format!("{rank}: process {pid} is still recording; this is what it did so far"));
     } else if !info.sealed {
-        notes.push(format!("{rank}: the program did not end its recording{}", cut_calls(recording)));
+        let how = match ending {
+            Some(ending @ Ending::Signal(_)) => format!("{ending} before it ended its recording"),
+            _ => "the program did not end its recording".into(),
+        };
+        notes.push(format!("{rank}: {how}; {}", cut_calls(recording)));
+    }
+    let first_ns = profile.lanes.iter().map(|lane| lane.first_ns).min().unwrap_or(profile.start_ns);
+    if let Some(end_ns) = profile.timeline_end_ns.filter(|&end_ns| end_ns > first_ns) {
+        notes.push(format!(
+            "{rank}: the timeline ends after {}, where the event limit was met or the disk was full; counts and \
+             times are complete (SCOPE_EVENT_LIMIT=4GiB keeps more events)",
+            crate::units::duration(end_ns - profile.start_ns)
+        ));
     }
     if profile.lost_calls > 0 {
         notes.push(format!("{rank}: {} calls could not be kept and are missing", profile.lost_calls));
@@ -138,7 +152,7 @@ fn describe(path: &Path, recording: &Recording, notes: &mut Vec<String>) -> bool
     running || info.damaged > 0
 }
 
-/// Which calls were cut, in words that follow "did not end its recording".
+/// Which calls were cut.
 fn cut_calls(recording: &Recording) -> String {
     let profile = recording.profile();
     let mut regions: Vec<_> =
@@ -146,11 +160,11 @@ fn cut_calls(recording: &Recording) -> String {
     regions.sort_unstable();
     regions.dedup();
     if regions.is_empty() {
-        return "; no region was open".into();
+        return "no region was open".into();
     }
     let open = regions.iter().map(|region| profile.regions[region.0 as usize].name.as_str());
     let calls = if profile.open_calls == 1 { "call" } else { "calls" };
-    format!("; {} open {calls} cut at its last sign of life: {}", profile.open_calls, names(open))
+    format!("{} open {calls} cut at its last sign of life: {}", profile.open_calls, names(open))
 }
 
 /// `a`, `b`, `c` and 4 more.

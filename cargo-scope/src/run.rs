@@ -37,7 +37,7 @@ pub fn run(options: &RunOptions) -> anyhow::Result<Ending> {
     Ok(match written {
         Ok(complete) => ending.or_failure(!complete),
         Err(error) => {
-            say::note(format_args!("{error:#}"));
+            say::error(&error);
             ending.or_failure(true)
         }
     })
@@ -113,20 +113,16 @@ fn write_profile(
         return Ok(true);
     }
     let Collected { profile, notes, incomplete } =
-        recordings::read(&found, &run_info(&options.cargo, built)).with_context(|| kept(&folder))?;
+        recordings::read(&found, &run_info(&options.cargo, built), Some(ending))
+            .with_context(|| kept(&folder))?;
     notes.iter().for_each(|note| say::note(format_args!("{note}")));
-    if let Ending::Signal(_) = ending {
-        say::note(format_args!("{ending}; the profile ends there"));
-    }
-    if profile.rows.is_empty() && !incomplete {
-        say::note(format_args!("{}", why_nothing(built, ending)));
-        folder.remove_recordings()?;
-        folder.discard();
-        return Ok(true);
-    }
-    if profile.rows.is_empty() {
+    if profile.rows.is_empty() && incomplete {
         say::note(format_args!("no profile: nothing in the recordings could be read; {}", kept(&folder)));
         return Ok(false);
+    }
+    if profile.rows.is_empty() {
+        // The program began a recording, so it gets its files; they show that nothing ran.
+        say::note(format_args!("{}", why_nothing(built, ending)));
     }
     let written = results::write(&profile, &built.name, &folder).with_context(|| kept(&folder))?;
     if !options.cargo.quiet {
@@ -163,7 +159,7 @@ fn why_nothing(built: &Built, ending: Ending) -> String {
         _ => format!(" ({ending})"),
     };
     format!(
-        "no profile: no region ran in `{name}`{how}; mark functions that are called with `#[scope]`, \
+        "nothing to show: no region ran in `{name}`{how}; mark functions that are called with `#[scope]`, \
          or parts of them with `region!`"
     )
 }

@@ -12,3 +12,38 @@ pub fn note(text: Arguments<'_>) {
 pub fn status(verb: &str, text: Arguments<'_>) {
     let _ = writeln!(anstream::stderr().lock(), "\x1b[1m\x1b[92m{verb:>12}\x1b[0m {text}");
 }
+
+/// Writes an error with its causes, leaving out a cause that the text before it repeats.
+pub fn error(error: &anyhow::Error) {
+    note(format_args!("error: {}", with_causes(error)));
+}
+
+fn with_causes(error: &anyhow::Error) -> String {
+    error.chain().map(ToString::to_string).fold(String::new(), |text, cause| {
+        let known = text.contains(&cause);
+        match (text.is_empty(), known) {
+            (true, _) => cause,
+            (false, true) => text,
+            (false, false) => format!("{text}: {cause}"),
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::Context;
+
+    use super::*;
+
+    #[test]
+    fn causes_are_told_once() {
+        #[derive(Debug, thiserror::Error)]
+        #[error("failed to open `x`: {source}")]
+        struct Telling {
+            source: std::io::Error,
+        }
+        let source = std::io::Error::other("no room");
+        let error = Err::<(), _>(Telling { source }).context("nothing was written").unwrap_err();
+        assert_eq!(with_causes(&error), "nothing was written: failed to open `x`: no room");
+    }
+}

@@ -138,6 +138,12 @@ impl PathTree {
         self
     }
 
+    /// Adds time to a path that calls below it have taken, when those are to be left out of the tree.
+    pub fn add_self(&mut self, path: PathId, self_ns: i64) {
+        let node = &mut self.nodes[path.0 as usize];
+        node.self_ns = node.self_ns.saturating_add(self_ns);
+    }
+
     /// Adds one call of `duration_ns`, of which `self_ns` outside its children.
     pub fn add_call(&mut self, path: PathId, duration_ns: i64, self_ns: i64, open: bool) {
         let node = &mut self.nodes[path.0 as usize];
@@ -228,6 +234,29 @@ impl PathTree {
 
     /// Per node, whether its region occurs further up on its path too.
     pub fn recursive(&self) -> Vec<bool> {
+        let regions: Vec<u32> = self.nodes.iter().map(|node| node.region.0).collect();
+        self.repeated(&regions)
+    }
+
+    /// Per node, whether its last step, from region to region, occurs further up on its path too.
+    ///
+    /// That is what makes a call a re-entry for one caller: in `a > b > c > b`, the step `c > b` is
+    /// there once, although `b` is there twice.
+    pub fn recursive_steps(&self) -> Vec<bool> {
+        let mut ids = IdMap::default();
+        let mut count = 0;
+        let step = |node: &PathTotals| {
+            let from = node.parent.map_or(TOP, |PathId(parent)| self.nodes[parent as usize].region.0);
+            let id = ids.get_or_insert(from, node.region.0, count);
+            count += u32::from(id == count);
+            id
+        };
+        let steps: Vec<u32> = self.nodes.iter().map(step).collect();
+        self.repeated(&steps)
+    }
+
+    /// Per node, whether its label, a small number, is that of a node above it too.
+    fn repeated(&self, labels: &[u32]) -> Vec<bool> {
         let (mut first_child, mut next) = (vec![TOP; self.nodes.len()], vec![TOP; self.nodes.len()]);
         let mut first_top = TOP;
         for at in (0..self.nodes.len()).rev() {
@@ -237,24 +266,23 @@ impl PathTree {
             };
             next[at] = std::mem::replace(first, at as u32);
         }
-        let regions = self.nodes.iter().map(|node| node.region.0 as usize + 1).max().unwrap_or(0);
-        let mut open = vec![0_u32; regions];
-        let mut recursive = vec![false; self.nodes.len()];
+        let mut open = vec![0_u32; labels.iter().max().map_or(0, |last| *last as usize + 1)];
+        let mut repeated = vec![false; self.nodes.len()];
         let mut at = first_top;
         while at != TOP {
             let node = at as usize;
-            let region = self.nodes[node].region.0 as usize;
-            recursive[node] = open[region] > 0;
-            open[region] += 1;
+            let label = labels[node] as usize;
+            repeated[node] = open[label] > 0;
+            open[label] += 1;
             at = first_child[node];
             let mut leave = Some(PathId(node as u32)).filter(|_| at == TOP);
             while let Some(PathId(node)) = leave {
-                open[self.nodes[node as usize].region.0 as usize] -= 1;
+                open[labels[node as usize] as usize] -= 1;
                 at = next[node as usize];
                 leave = self.nodes[node as usize].parent.filter(|_| at == TOP);
             }
         }
-        recursive
+        repeated
     }
 
     /// Totals per region; the index is the region id, the length one more than the largest.
@@ -308,6 +336,7 @@ mod tests {
         let tree = recursion();
         assert_eq!(tree.nodes().len(), 3);
         assert_eq!(tree.recursive(), [false, false, true]);
+        assert_eq!(tree.recursive_steps(), [false, false, false]);
         assert_eq!(tree.nodes()[1].inclusive_ns, 50);
         assert_eq!(tree.nodes()[1].self_ns, 40);
         assert_eq!(tree.nodes()[2].inclusive_ns, 10);

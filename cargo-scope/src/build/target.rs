@@ -9,7 +9,7 @@ use super::CargoOptions;
 pub(super) enum Selection {
     /// By the options that were given.
     AsGiven,
-    /// By this name: the options leave it to cargo.
+    /// By this name, the `default-run`.
     Bin(String),
 }
 
@@ -21,12 +21,11 @@ pub(super) fn select(options: &CargoOptions, metadata: &Metadata) -> Option<Sele
     }
     let packages = packages(options, metadata);
     let default_runs: Vec<&String> = packages.iter().filter_map(|p| p.default_run.as_ref()).collect();
-    let bins: Vec<&String> = match default_runs[..] {
-        [] => packages.iter().flat_map(|package| bins(package)).collect(),
-        _ => default_runs,
-    };
-    match bins[..] {
+    match default_runs[..] {
         [name] => Some(Selection::Bin(name.clone())),
+        // With one binary there is nothing to choose, and `cargo run` then builds all that
+        // `cargo build` does: a member that fails to build must fail here, not after the build.
+        [] if packages.iter().flat_map(|package| bins(package)).count() == 1 => Some(Selection::AsGiven),
         _ => None,
     }
 }
@@ -36,7 +35,9 @@ pub(super) fn select(options: &CargoOptions, metadata: &Metadata) -> Option<Sele
 fn packages<'a>(options: &CargoOptions, metadata: &'a Metadata) -> Vec<&'a Package> {
     match &options.package {
         Some(spec) => metadata.workspace_packages().into_iter().filter(|p| fits(spec, p)).collect(),
-        None => metadata.workspace_default_packages(),
+        None if metadata.workspace_default_members.is_available() => metadata.workspace_default_packages(),
+        // Cargo before 1.71 does not say.
+        None => metadata.workspace_packages(),
     }
 }
 

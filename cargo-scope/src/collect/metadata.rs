@@ -187,17 +187,7 @@ mod tests {
     #[test]
     fn missing_and_unsealed_ranks_are_named() {
         let info = |rank, sealed| Info { rank, ranks: 4, sealed, ..Info::default() };
-        let profile = Profile {
-            rank: 0,
-            regions: Vec::new(),
-            lanes: Vec::new(),
-            paths: Default::default(),
-            lost_calls: 2,
-            open_calls: 1,
-            faulty_calls: 0,
-            start_ns: 5,
-            end_ns: 9,
-        };
+        let profile = Profile { lost_calls: 2, open_calls: 1, start_ns: 5, end_ns: 9, ..Profile::default() };
         let (first, last) = (info(0, true), info(2, false));
         let entries = describe(&[(&first, &profile), (&last, &profile)], &RunInfo::default());
         let value = |key: &str| entries.iter().find(|(name, _)| name == key).map(|(_, value)| value.clone());

@@ -64,13 +64,28 @@ pub(super) enum Failure {
 ///
 /// The totals of the recording say how many calls each region has, so that every call is put in
 /// its place at once. Should they be wrong, as when a piece of the file went bad since it was
-/// opened, the calls are counted first.
+/// opened, or where the timeline ends before the totals do, the calls are counted first.
+///
+/// With `keep_empty` regions without a call in the timeline come too.
 pub(super) fn append<'a, R: RankRecording>(
+    columns: &mut Columns,
+    recording: &'a R,
+    keep_empty: bool,
+) -> Result<Vec<RegionRun<'a>>, Failure> {
+    let mut runs = place(columns, recording)?;
+    runs.retain(|run| keep_empty || !run.events.is_empty());
+    Ok(runs)
+}
+
+fn place<'a, R: RankRecording>(
     columns: &mut Columns,
     recording: &'a R,
 ) -> Result<Vec<RegionRun<'a>>, Failure> {
     let before = columns.len();
     let profile = recording.profile();
+    if profile.timeline_end_ns.is_some() {
+        return Placement::new(profile, &counts_by_calls(recording), before).place(columns, recording);
+    }
     match Placement::new(profile, &counts_by_totals(profile), before).place(columns, recording) {
         Err(Failure::Miscounted) => {
             columns.resize(before);
@@ -150,7 +165,6 @@ impl<'a> Placement<'a> {
         if self.runs.iter().zip(&self.next).any(|(run, next)| run.events.end != *next) {
             return Err(Failure::Miscounted);
         }
-        self.runs.retain(|run| !run.events.is_empty());
         Ok(self.runs)
     }
 

@@ -3,11 +3,12 @@
 use std::collections::HashMap;
 
 use regex::Regex;
-use scope_runtime::call_stack::{BadLanes, LaneReport, RegionCalls, build_good_lanes};
-use scope_runtime::totals::PathTree;
+use scope_runtime::call_stack::{BadLanes, LaneReport, RegionCalls, RegionTable, build_good_lanes};
+use scope_runtime::profile::RegionId;
+use scope_runtime::totals::{PathId, PathTotals, PathTree};
 
 use super::{Error, Selection};
-use crate::merged::{MergedProfile, Row};
+use crate::merged::{MergedProfile, PathRow, Row};
 use crate::paths::NamedPaths;
 
 /// A profile with what is selected from it.
@@ -29,7 +30,7 @@ impl<'a> Selected<'a> {
     /// # Errors
     /// When it does not fit.
     pub(super) fn new(profile: &'a MergedProfile, selection: &Selection) -> Result<Selected<'a>, Error> {
-        if profile.aggregates.is_some() {
+        if profile.aggregates.is_some() && profile.paths.is_none() {
             return Err(Error::TotalsOnly);
         }
         let filter = Filter::new(selection)?;
@@ -99,8 +100,50 @@ impl<'a> Selected<'a> {
         }
     }
 
+    /// The call paths of `rank`, with the place of each region.
+    ///
+    /// They come from the totals where the profile has some: its events are not all then.
+    pub(super) fn totals(&self, rank: u32) -> Option<(PathTree, RegionTable)> {
+        let rows = self.profile.paths.as_ref()?;
+        let mut regions = RegionTable::default();
+        for (region, name) in self.profile.names.iter().enumerate() {
+            let row = self.rows.get(&(rank, region as u32)).map(|&row| &self.profile.rows[row]);
+            let file = row.map(|row| row.source_file.clone()).filter(|file| !file.is_empty());
+            regions.names.push(name.clone());
+            regions.source_files.push(file);
+            regions.source_lines.push(row.map(|row| row.source_line).filter(|&line| line >= 0));
+        }
+        let mut tree = PathTree::default();
+        // What a path has become: hidden regions leave their time to the nearest kept one.
+        let mut kept: Vec<Option<PathId>> = Vec::with_capacity(rows.len());
+        for row in rows {
+            let parent = usize::try_from(row.parent).ok().and_then(|parent| kept[parent]);
+            if row.rank != rank {
+                kept.push(None);
+                continue;
+            }
+            if !self.kept[row.region as usize] {
+                if let Some(parent) = parent {
+                    tree.add_self(parent, row.self_ns);
+                }
+                kept.push(parent);
+                continue;
+            }
+            let region = RegionId(row.region);
+            let path = tree.step(parent, region);
+            let PathRow { calls, open, inclusive_ns, self_ns, min_ns, max_ns, .. } = *row;
+            let totals = PathTotals { parent, region, calls, open, inclusive_ns, self_ns, min_ns, max_ns };
+            tree.add_totals(path, &totals);
+            kept.push(Some(path));
+        }
+        Some((tree, regions))
+    }
+
     /// The call paths of `rank`.
     pub(super) fn paths(&self, rank: u32) -> Result<NamedPaths, Error> {
+        if let Some((paths, _)) = self.totals(rank) {
+            return Ok(NamedPaths { names: self.profile.names.clone(), paths });
+        }
         let calls = self.calls(rank)?.calls;
         Ok(NamedPaths { names: calls.names().to_vec(), paths: PathTree::from_calls(&calls) })
     }

@@ -14,8 +14,8 @@ use std::borrow::Cow;
 use std::fmt::Write;
 use std::io;
 
-use inferno::flamegraph::color::{Color, PaletteMap};
-use inferno::flamegraph::{self, Options};
+use inferno::flamegraph::color::{BackgroundColor, Color, PaletteMap};
+use inferno::flamegraph::{self, Options, TextTruncateDirection};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::FlameOptions;
@@ -54,6 +54,8 @@ pub(super) fn draw(paths: &NamedPaths, frames: &Frames, options: &FlameOptions) 
     drawing.font_size = FONT_SIZE;
     drawing.font_width = LETTER_WIDTH;
     drawing.palette_map = Some(&mut palette);
+    drawing.text_truncate_direction = TextTruncateDirection::Right;
+    drawing.bgcolors = Some(BackgroundColor::Flat(Color { r: 255, g: 255, b: 255 }));
     // As a "flame chart" the stacks are taken as they come, from the last to the first. Sorted as
     // text, `a b` would come between `a` and `a;x`, and `a` would be drawn in two pieces.
     drawing.flame_chart = true;
@@ -147,9 +149,11 @@ fn finish_head(head: &str, options: &FlameOptions) -> String {
         }
     }
     if !options.fixed_width && layout_width(options).is_some() {
-        // Without a size of its own it takes the window's, and the view box scales it.
+        // Without a size of its own it takes the window's, and the view box scales it; at the top,
+        // where one looks first.
         cut(&mut head, " width=\"", "\"");
         cut(&mut head, " height=\"", "\"");
+        head = head.replacen(" viewBox=", " preserveAspectRatio=\"xMidYMin\" viewBox=", 1);
     }
     head
 }

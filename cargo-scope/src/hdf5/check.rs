@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::layout::{DURATIONS, EVENTS, INDEX, OPTIONAL_EVENTS, START_DELTAS};
+use super::layout::{DURATIONS, EVENTS, INDEX, OPTIONAL_EVENTS, PATHS, START_DELTAS};
 use super::layout::{ROW_AGGREGATE, ROW_IDENTITY};
 use crate::merged::MergedProfile;
 
@@ -21,6 +21,7 @@ pub(super) fn check(profile: &MergedProfile) -> Result<(), Mistake> {
     check_columns(profile)?;
     check_identity(profile)?;
     check_runs(profile)?;
+    check_paths(profile)?;
     match &profile.aggregates {
         Some(totals) if totals.len() != profile.rows.len() => mistake(
             INDEX,
@@ -57,6 +58,27 @@ fn check_identity(profile: &MergedProfile) -> Result<(), Mistake> {
             let cause =
                 format!("has region {} of rank {} twice, again in row {position}", row.region, row.rank);
             return mistake(INDEX, ROW_IDENTITY[0].name, cause);
+        }
+    }
+    Ok(())
+}
+
+/// Paths must name a region that has a row, and come after the path they go on from, of one rank.
+fn check_paths(profile: &MergedProfile) -> Result<(), Mistake> {
+    let Some(paths) = &profile.paths else { return Ok(()) };
+    let with_row: HashSet<_> = profile.rows.iter().map(|row| (row.rank, row.region)).collect();
+    for (position, path) in paths.iter().enumerate() {
+        if !with_row.contains(&(path.rank, path.region)) {
+            let cause = format!("names region {} without a row, in path {position}", path.region);
+            return mistake(PATHS, "region_ids", cause);
+        }
+        let parent = usize::try_from(path.parent).ok();
+        let is_sound = match parent {
+            None => path.parent == -1,
+            Some(parent) => parent < position && paths[parent].rank == path.rank,
+        };
+        if !is_sound {
+            return mistake(PATHS, "parents", format!("has {} for path {position}", path.parent));
         }
     }
     Ok(())

@@ -6,7 +6,7 @@
 
 use std::borrow::Cow;
 
-use crate::merged::{Aggregate, Events, Row, Statistics, TaskRow, ThreadRow};
+use crate::merged::{Aggregate, Events, PathRow, Row, Statistics, TaskRow, ThreadRow};
 
 /// Version that is written; readers take 1 to this one.
 pub(super) const SCHEMA: i64 = 3;
@@ -24,6 +24,8 @@ pub(super) const THREADS: &str = "thread_table";
 pub(super) const TASKS: &str = "task_table";
 /// Group of what only we know; other readers pass it by.
 pub(super) const OWN: &str = "cargo_scope";
+/// Totals per call path, where the events are not all; other readers pass it by.
+pub(super) const PATHS: &str = "cargo_scope_paths";
 /// Names as they were, in [`OWN`], where `region_table/names` cannot hold one: a variable string
 /// ends at its first NUL for every reader in C.
 pub(super) const EXACT_NAMES: &str = "exact_names";
@@ -122,6 +124,18 @@ pub(super) const ROW_AGGREGATE: &[Column<Aggregate>] = &[
     column!(I64 "aggregate_minimums" => min_ns),
     column!(I64 "aggregate_maximums" => max_ns),
     column!(I64 "aggregate_exclusives" => exclusive_ns),
+];
+
+pub(super) const PATH_TABLE: &[Column<PathRow>] = &[
+    column!(U32 "ranks" => rank),
+    column!(I64 "parents" => parent),
+    column!(U32 "region_ids" => region),
+    column!(U64 "calls" => calls),
+    column!(U64 "open_calls" => open),
+    column!(I64 "inclusive_ns" => inclusive_ns),
+    column!(I64 "self_ns" => self_ns),
+    column!(I64 "minimum_ns" => min_ns),
+    column!(I64 "maximum_ns" => max_ns),
 ];
 
 pub(super) const THREAD_TABLE: &[Column<ThreadRow>] = &[

@@ -1,6 +1,6 @@
 //! `profile.h5`: HDF5 schema 3 of scope-profiler 0.7.5, written and read.
 //!
-//! [`write`] takes a [`MergedProfile`](crate::merged::MergedProfile) to a file, [`read`] brings
+//! [`write()`] takes a [`MergedProfile`](crate::merged::MergedProfile) to a file, [`read`] brings
 //! one back, from files of the Python package too (schemas 1 to 3). The layout is described once,
 //! in `layout`; this is also what a second writer, with the C library, is to follow.
 

@@ -82,6 +82,9 @@ fn read_shared_columns(source: &Source, aggregate: bool) -> Result<MergedProfile
         }
         profile.events = read_events(source)?;
     }
+    if source.has_group(PATHS) {
+        source.table(PATHS, PATH_TABLE, profile.paths.insert(Vec::new()))?;
+    }
     if source.has_group(THREADS) {
         source.table(THREADS, THREAD_TABLE, profile.threads.insert(Vec::new()))?;
     }

@@ -90,6 +90,9 @@ impl Writer<'_> {
                 self.write_events(&self.group(file, EVENTS)?, profile)?;
             }
         }
+        if let Some(paths) = &profile.paths {
+            self.write_table(&self.group(file, PATHS)?, PATH_TABLE, paths)?;
+        }
         if let Some(threads) = &profile.threads {
             self.write_table(&self.group(file, THREADS)?, THREAD_TABLE, threads)?;
         }

@@ -30,6 +30,9 @@ pub(super) struct Shown {
     pub(super) continues: Vec<bool>,
 }
 
+/// A path with less than this part of the whole is shown without what is below it.
+const LEAST_PART: f64 = 0.001;
+
 /// Chooses the rows of `paths`.
 pub(super) fn choose(paths: &NamedPaths, layout: &Layout) -> Rows {
     let nodes = paths.paths.nodes();
@@ -41,13 +44,16 @@ pub(super) fn choose(paths: &NamedPaths, layout: &Layout) -> Rows {
     // Best first: whatever is taken, its parent was taken before.
     let rank = |path: PathId| (nodes[path.0 as usize].inclusive_ns, Reverse(path));
     let mut open: BinaryHeap<_> = children.roots().iter().map(|&path| rank(path)).collect();
+    let total_ns: i64 = children.roots().iter().map(|root| nodes[root.0 as usize].inclusive_ns).sum();
     let mut taken = vec![false; nodes.len()];
     let mut count = 0;
     while count < layout.max_rows {
         let Some((_, Reverse(path))) = open.pop() else { break };
         taken[path.0 as usize] = true;
         count += 1;
-        if (depth[path.0 as usize] as usize) < layout.max_depth {
+        let node = &nodes[path.0 as usize];
+        let goes_on = node.inclusive_ns as f64 >= LEAST_PART * total_ns as f64;
+        if goes_on && (depth[path.0 as usize] as usize) < layout.max_depth {
             open.extend(children.of(path).iter().map(|&child| rank(child)));
         }
     }
@@ -56,7 +62,7 @@ pub(super) fn choose(paths: &NamedPaths, layout: &Layout) -> Rows {
         left_out: (nodes.len() - count) as u64,
         most_left_out_ns: left_out.max().unwrap_or(0),
         levels: depth.iter().copied().max().unwrap_or(0),
-        total_ns: children.roots().iter().map(|root| nodes[root.0 as usize].inclusive_ns).sum(),
+        total_ns,
         shown: in_tree_order(paths, &taken),
     }
 }

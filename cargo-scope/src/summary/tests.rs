@@ -158,3 +158,16 @@ fn paths_are_words_of_a_shell() {
     assert_eq!(in_shell("it's $HOME"), r"'it'\''s $HOME'");
     assert_eq!(in_shell(""), r"''");
 }
+
+#[test]
+fn nothing_is_shown_below_a_path_that_hardly_counts() {
+    let mut paths = PathTree::default();
+    let main = step(&mut paths, None, 0, &[(1_000_000, 999_000)]);
+    let mut path = step(&mut paths, Some(main), 1, &[(999, 1)]);
+    for left in (990..998).rev() {
+        path = step(&mut paths, Some(path), 1, &[(left, 1)]);
+    }
+    let text = summary(&["main", "fib"], paths).render(&Layout::default());
+    assert_eq!(text.lines().count(), 4);
+    assert!(text.ends_with("... 8 more call paths of up to 997 ns; the tree has 10 levels\n"));
+}

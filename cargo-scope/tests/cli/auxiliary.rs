@@ -66,7 +66,7 @@ impl Project {
 
     /// `cargo scope ARGS` in the project's folder.
     pub(crate) fn cargo_scope<A: AsRef<OsStr>>(&self, args: &[A]) -> Command {
-        let mut command = self.command(&cargo());
+        let mut command = self.command(cargo());
         command.arg("scope").args(args);
         command
     }

@@ -6,8 +6,8 @@
 //!               z [4,4]                     z is inside b, and closed from tick 5 on
 //! ```
 //!
-//! The stacks take no memory of their own: a lane knows its innermost open call, the rest hangs
-//! on the parent column. Cost is one step per call whatever the depth and the number of lanes.
+//! The open calls of all lanes are kept together, each knowing the one below it. Cost is one step per
+//! call whatever the depth and the number of lanes.
 
 use std::sync::Arc;
 
@@ -110,7 +110,7 @@ fn reconstruct(
     let mut builder = Builder {
         regions,
         arrays: CallArrays::with_capacity(table, lanes.numbers.as_deref(), calls),
-        tops: vec![Top::NONE; lanes.count()],
+        stacks: Stacks::new(lanes.count()),
         faulty_lanes: vec![false; lanes.count()],
         lanes: &lanes,
         faults,
@@ -123,63 +123,117 @@ fn reconstruct(
     Ok(builder.finish())
 }
 
-/// The innermost open call of a lane, with what is needed of it at each start.
+/// An open call: all that is asked of it while others start and end, in 32 bytes.
 #[derive(Clone, Copy)]
-struct Top {
-    id: u32,
-    depth: u32,
-    end: i64,
+struct Open {
     /// Last tick at which a call that starts is inside: the end only for a call of 0 ns.
     last: i64,
+    /// Sum of the durations of its children so far.
+    children_ns: i64,
+    id: u32,
+    depth: u32,
+    /// Where the call that encloses it is kept.
+    below: u32,
+    /// From `last` to the end.
+    rest: u32,
 }
 
-impl Top {
-    /// Below the outermost call: nothing ends it, anything fits.
-    const NONE: Top = Top { id: NO_PARENT, depth: u32::MAX, end: i64::MAX, last: i64::MAX };
+impl Open {
+    /// Below the outermost calls of all lanes: nothing ends it, anything fits.
+    const BOTTOM: Open =
+        Open { last: i64::MAX, children_ns: 0, id: NO_PARENT, depth: u32::MAX, below: 0, rest: 0 };
 
     #[inline]
-    fn new(id: u32, depth: u32, start: i64, end: i64) -> Top {
-        Top { id, depth, end, last: end - i64::from(end != start) }
+    fn end(&self) -> i64 {
+        self.last + i64::from(self.rest)
     }
 }
 
-/// The columns that nesting reads and writes.
-struct Columns<'a> {
-    start_ns: &'a [i64],
-    end_ns: &'a mut [i64],
-    depth: &'a mut [u32],
-    parent: &'a mut [u32],
-    exclusive_ns: &'a mut [i64],
+/// The open calls of all lanes in one place, free places strung together. A call that closes leaves
+/// its place to the next that opens, so that the place is in the cache still.
+struct Stacks {
+    kept: Vec<Open>,
+    /// First of the free places; 0 for none.
+    free: u32,
+    /// Where each lane's innermost open call is; 0 for none.
+    tops: Vec<u32>,
 }
 
-impl Columns<'_> {
-    /// Columns of one length, which the compiler can then rely on.
-    fn of(arrays: &mut CallArrays, len: usize) -> Columns<'_> {
-        Columns {
-            start_ns: &arrays.start_ns[..len],
-            end_ns: &mut arrays.end_ns[..len],
-            depth: &mut arrays.depth[..len],
-            parent: &mut arrays.parent[..len],
-            exclusive_ns: &mut arrays.exclusive_ns[..len],
+impl Stacks {
+    fn new(lanes: usize) -> Stacks {
+        Stacks { kept: vec![Open::BOTTOM], free: 0, tops: vec![0; lanes] }
+    }
+
+    /// Closes what has ended on a lane when a call starts; gives the call that is open then.
+    /// `exclusive_ns` has durations, less the children's when a call is closed.
+    #[inline]
+    fn close_ended(&mut self, lane: usize, start: i64, exclusive_ns: &mut [i64]) -> &mut Open {
+        let mut top = self.tops[lane];
+        while start > self.kept[top as usize].last {
+            top = self.close(top, exclusive_ns);
+        }
+        self.tops[lane] = top;
+        &mut self.kept[top as usize]
+    }
+
+    #[inline]
+    fn close(&mut self, top: u32, exclusive_ns: &mut [i64]) -> u32 {
+        let open = &mut self.kept[top as usize];
+        let exclusive = &mut exclusive_ns[open.id as usize];
+        *exclusive = exclusive.saturating_sub(open.children_ns);
+        let below = std::mem::replace(&mut open.below, self.free);
+        self.free = top;
+        below
+    }
+
+    /// Reads what the next calls on these lanes will look at. On its own each of these reads would wait
+    /// for memory when there are many lanes; together they wait once.
+    fn touch(&self, lanes: impl Iterator<Item = usize>, exclusive_ns: &[i64]) {
+        let mut seen = 0;
+        for lane in lanes {
+            let top = &self.kept[self.tops[lane] as usize];
+            let below = &self.kept[top.below as usize];
+            for open in [top, below] {
+                seen ^= open.last ^ exclusive_ns.get(open.id as usize).copied().unwrap_or(0);
+            }
+        }
+        std::hint::black_box(seen);
+    }
+
+    /// Puts a call on top of a lane.
+    #[inline]
+    fn open(&mut self, lane: usize, open: Open) {
+        let place = self.free;
+        if place == 0 {
+            self.tops[lane] = self.kept.len() as u32;
+            self.kept.push(open);
+        } else {
+            self.free = self.kept[place as usize].below;
+            self.tops[lane] = place;
+            self.kept[place as usize] = open;
         }
     }
 
-    /// The call that encloses call `id`.
-    #[inline]
-    fn below(&self, id: u32) -> Top {
-        let parent = self.parent[id as usize];
-        if parent == NO_PARENT {
-            return Top::NONE;
+    /// Closes what is open on all lanes.
+    fn close_all(&mut self, exclusive_ns: &mut [i64]) {
+        for lane in 0..self.tops.len() {
+            let mut top = self.tops[lane];
+            while top != 0 {
+                top = self.close(top, exclusive_ns);
+            }
         }
-        let at = parent as usize;
-        Top::new(parent, self.depth[at], self.start_ns[at], self.end_ns[at])
     }
 }
+
+/// With more lanes than this, their open calls do not stay in the cache.
+const MANY_LANES: usize = 2000;
+/// So many calls are looked at ahead then.
+const TOUCHED: usize = 32;
 
 struct Builder<'a> {
     regions: &'a [RegionCalls<'a>],
     arrays: CallArrays,
-    tops: Vec<Top>,
+    stacks: Stacks,
     lanes: &'a Lanes,
     faults: Faults,
     faulty_lanes: Vec<bool>,
@@ -211,27 +265,33 @@ impl Builder<'_> {
 
     /// Nests calls from `first` on until one does not fit; gives the number of calls that did.
     fn nest(&mut self, first: usize, runs: &[Run], items: &[Item]) -> usize {
-        let columns = Columns::of(&mut self.arrays, first + items.len());
+        let new = first..first + items.len();
+        let arrays = &mut self.arrays;
+        let (ends, depths) = (&arrays.end_ns[new.clone()], &mut arrays.depth[new.clone()]);
+        let parents = &mut arrays.parent[new];
+        let lane_of = |item: &Item| runs[item.run as usize].lane as usize;
+        let many_lanes = self.stacks.tops.len() > MANY_LANES;
         for (at, item) in items.iter().enumerate() {
-            let id = first + at;
-            let slot = &mut self.tops[runs[item.run as usize].lane as usize];
-            let mut top = *slot;
-            while item.start > top.last {
-                top = columns.below(top.id);
+            if many_lanes && at % TOUCHED == 0 {
+                let next = items[at..].iter().take(TOUCHED);
+                self.stacks.touch(next.map(lane_of), &arrays.exclusive_ns);
             }
-            // A call that an earlier fault has shortened is read from the column again.
-            let end = columns.end_ns[id];
-            if end > top.end || end < item.start {
+            let lane = lane_of(item);
+            let top = self.stacks.close_ended(lane, item.start, &mut arrays.exclusive_ns);
+            // Not the item's end: an earlier round may have moved it.
+            let end = ends[at];
+            if end > top.end() || end < item.start {
                 return at;
             }
             let depth = top.depth.wrapping_add(1);
-            columns.depth[id] = depth;
-            columns.parent[id] = top.id;
-            if top.id != NO_PARENT {
-                let exclusive = &mut columns.exclusive_ns[top.id as usize];
-                *exclusive = exclusive.saturating_sub(end.saturating_sub(item.start));
-            }
-            *slot = Top::new(id as u32, depth, item.start, end);
+            depths[at] = depth;
+            parents[at] = top.id;
+            top.children_ns = top.children_ns.saturating_add(end.saturating_sub(item.start));
+            let below = self.stacks.tops[lane];
+            let rest = u32::from(end != item.start);
+            let last = end - i64::from(rest);
+            let id = (first + at) as u32;
+            self.stacks.open(lane, Open { last, children_ns: 0, id, depth, below, rest });
         }
         items.len()
     }
@@ -239,18 +299,15 @@ impl Builder<'_> {
     /// Deals with call `id`, which does not fit where it is: an error, or another end.
     #[cold]
     fn fault(&mut self, id: usize, item: &Item, run: &Run) -> Result<(), NestingError> {
-        let mut top = self.tops[run.lane as usize];
-        let columns = Columns::of(&mut self.arrays, id + 1);
-        while item.start > top.last {
-            top = columns.below(top.id);
-        }
-        let end = item.end.max(item.start).min(top.end);
-        columns.end_ns[id] = end;
-        columns.exclusive_ns[id] = end.saturating_sub(item.start);
-        let error = self.error(item, run, &top);
+        let exclusive_ns = &mut self.arrays.exclusive_ns;
+        let top = *self.stacks.close_ended(run.lane as usize, item.start, exclusive_ns);
+        let error = self.error(item, run, top.id);
         if self.faults == Faults::Fail {
             return Err(first_faulty(self.regions).unwrap_or(error));
         }
+        let end = item.end.max(item.start).min(top.end());
+        self.arrays.end_ns[id] = end;
+        self.arrays.exclusive_ns[id] = end.saturating_sub(item.start);
         if !std::mem::replace(&mut self.faulty_lanes[run.lane as usize], true) {
             self.errors.push(error);
         }
@@ -258,20 +315,21 @@ impl Builder<'_> {
         Ok(())
     }
 
-    fn error(&self, item: &Item, run: &Run, top: &Top) -> NestingError {
+    fn error(&self, item: &Item, run: &Run, outer: u32) -> NestingError {
         let lane = self.lanes.number(run.lane);
         let at = |region: usize, call: u32| Box::new(CallAt::find(self.regions, region, call as usize, lane));
         let inner = at(run.region as usize, item.call);
         if item.end < item.start {
             return NestingError::EndsBeforeStart(inner);
         }
-        let outer = top.id as usize;
+        let outer = outer as usize;
         let outer = at(self.arrays.region_index.get(outer), self.arrays.call_index[outer]);
         NestingError::Overlap { outer, inner }
     }
 
     fn finish(self) -> LaneReport {
-        let Builder { mut arrays, errors, mut repaired, .. } = self;
+        let Builder { mut arrays, mut stacks, errors, mut repaired, .. } = self;
+        stacks.close_all(&mut arrays.exclusive_ns);
         if self.faults == Faults::Drop && !errors.is_empty() {
             repaired = 0;
             let kept =

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::dict::{Caller, Entry, Key, PSEUDO_FILENAME, PSEUDO_LINENO, Pstats};
 use super::labels::{Labels, escaped};
-use super::{CallerOrder, Keys, PstatsOptions};
+use super::{CallerOrder, CallerRecursion, Keys, PstatsOptions};
 use crate::call_stack::{NS_PER_SECOND, RegionTable};
 use crate::id_map::IdMap;
 use crate::totals::{PathId, PathTotals, PathTree};
@@ -49,11 +49,21 @@ pub(super) fn path_rows(paths: &PathTree) -> Vec<PathRow> {
     paths.nodes().iter().map(row).collect()
 }
 
-pub(super) fn name_rows(paths: &PathTree) -> NameRows {
+/// Per path, whether a call there is a re-entry of its region, and whether it is one for its caller.
+pub(super) fn recursion(paths: &PathTree, callers: CallerRecursion) -> Vec<(bool, bool)> {
+    let regions = paths.recursive();
+    let steps = match callers {
+        CallerRecursion::Pair => paths.recursive_steps(),
+        CallerRecursion::Function => regions.clone(),
+    };
+    regions.into_iter().zip(steps).collect()
+}
+
+pub(super) fn name_rows(paths: &PathTree, callers: CallerRecursion) -> NameRows {
     let mut regions: Vec<Option<ExactSums>> = Vec::new();
     let mut pairs: Vec<((u32, Option<u32>), ExactSums)> = Vec::new();
     let mut places = IdMap::default();
-    for (node, recursive) in paths.nodes().iter().zip(paths.recursive()) {
+    for (node, (recursive, recursive_step)) in paths.nodes().iter().zip(recursion(paths, callers)) {
         let region = node.region.0;
         if regions.len() <= region as usize {
             regions.resize(region as usize + 1, None);
@@ -67,7 +77,7 @@ pub(super) fn name_rows(paths: &PathTree) -> NameRows {
             pairs.push(((region, caller), ExactSums::default()));
         }
         let sums = &mut pairs[place as usize].1;
-        *sums = sums.with(node, recursive);
+        *sums = sums.with(node, recursive_step);
     }
     pairs.sort_unstable_by_key(|(pair, _)| *pair);
     NameRows {

@@ -55,6 +55,16 @@ pub enum Recursion {
     Reference,
 }
 
+/// Which calls from one caller are re-entries, when entries are per name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CallerRecursion {
+    /// Those inside another call from the same caller's region, as cProfile counts.
+    #[default]
+    Pair,
+    /// Those that are re-entries of the region, whoever called.
+    Function,
+}
+
 /// The order of the first two numbers of a caller entry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CallerOrder {
@@ -90,6 +100,8 @@ pub struct PstatsOptions {
     pub sums: Sums,
     /// What counts as recursion.
     pub recursion: Recursion,
+    /// What counts as recursion inside a caller entry; only with [`Recursion::Ancestors`].
+    pub caller_recursion: CallerRecursion,
     /// The order inside caller entries.
     pub callers: CallerOrder,
     /// What happens to equal keys.
@@ -104,6 +116,7 @@ impl Default for PstatsOptions {
         PstatsOptions {
             sums: Sums::default(),
             recursion: Recursion::default(),
+            caller_recursion: CallerRecursion::default(),
             callers: CallerOrder::default(),
             keys: Keys::default(),
             label_bytes: 512,
@@ -117,6 +130,7 @@ impl PstatsOptions {
         PstatsOptions {
             sums: Sums::Reference,
             recursion: Recursion::Reference,
+            caller_recursion: CallerRecursion::Function,
             callers: CallerOrder::Reference,
             keys: Keys::Reference,
             ..PstatsOptions::default()
@@ -166,6 +180,6 @@ pub fn pstats_from_paths(
     if call_paths {
         build.by_path(&build::path_rows(paths), root_s)
     } else {
-        build.by_name(&build::name_rows(paths), root_s)
+        build.by_name(&build::name_rows(paths, options.caller_recursion), root_s)
     }
 }

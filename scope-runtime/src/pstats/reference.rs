@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use super::build::{NameRows, PathRow, Seconds};
+use super::build::{NameRows, PathRow, Seconds, recursion};
 use super::{PstatsOptions, Recursion, Sums};
 use crate::call_stack::{CallArrays, NO_PARENT, NS_PER_SECOND};
 use crate::totals::{PathId, PathTree};
@@ -65,19 +65,19 @@ impl BothSums {
 
 pub(super) fn name_rows(calls: &CallArrays, options: &PstatsOptions) -> NameRows {
     let primitive = match options.recursion {
-        Recursion::Ancestors => primitive_by_ancestors(calls),
+        Recursion::Ancestors => primitive_by_ancestors(calls, options),
         Recursion::Reference => primitive_by_ends(calls),
     };
     let mut regions = vec![None; calls.regions.len()];
     let mut callers: BTreeMap<(u32, Option<u32>), BothSums> = BTreeMap::new();
-    for (id, primitive) in primitive.into_iter().enumerate() {
+    for (id, (primitive, primitive_step)) in primitive.into_iter().enumerate() {
         let region = calls.region_index.get(id);
         let caller = calls.parent_of(id).map(|parent| calls.region_index.get(parent) as u32);
         let (duration_ns, exclusive_ns) = (calls.duration_ns(id), calls.exclusive_ns[id]);
         let pair = callers.entry((region as u32, caller)).or_default();
-        for sums in [regions[region].get_or_insert_with(BothSums::default), pair] {
-            sums.add(duration_ns, exclusive_ns, primitive);
-        }
+        let sums = regions[region].get_or_insert_with(BothSums::default);
+        sums.add(duration_ns, exclusive_ns, primitive);
+        pair.add(duration_ns, exclusive_ns, primitive_step);
     }
     NameRows {
         regions: regions.into_iter().map(|sums| sums.map(|sums| sums.get(options.sums))).collect(),
@@ -85,23 +85,27 @@ pub(super) fn name_rows(calls: &CallArrays, options: &PstatsOptions) -> NameRows
     }
 }
 
-/// Per call, whether no call of its region is around it.
-fn primitive_by_ancestors(calls: &CallArrays) -> Vec<bool> {
+/// Per call, whether no call of its region is around it, and the same for calls from its caller.
+fn primitive_by_ancestors(calls: &CallArrays, options: &PstatsOptions) -> Vec<(bool, bool)> {
     let mut tree = PathTree::default();
     let paths = tree.walk(calls, |_, _| ());
-    let recursive = tree.recursive();
-    paths.into_iter().map(|path| !recursive[path as usize]).collect()
+    let recursion = recursion(&tree, options.caller_recursion);
+    let primitive = |path: u32| {
+        let (region, step) = recursion[path as usize];
+        (!region, !step)
+    };
+    paths.into_iter().map(primitive).collect()
 }
 
-/// Per call, whether it ends after all earlier calls of its region, on any lane.
-fn primitive_by_ends(calls: &CallArrays) -> Vec<bool> {
+/// Per call, whether it ends after all earlier calls of its region, on any lane; twice.
+fn primitive_by_ends(calls: &CallArrays) -> Vec<(bool, bool)> {
     let mut largest: Vec<Option<i64>> = vec![None; calls.regions.len()];
     let ends = calls.region_index.iter().zip(&calls.end_ns);
     ends.map(|(region, &end)| {
         let largest = &mut largest[region];
         let primitive = largest.is_none_or(|largest| end > largest);
         *largest = (*largest).max(Some(end));
-        primitive
+        (primitive, primitive)
     })
     .collect()
 }
