@@ -13,11 +13,11 @@ use std::sync::Arc;
 
 use super::arrays::{CallArrays, NO_PARENT, RegionTable};
 use super::error::{CallAt, NestingError};
-use super::ids;
 use super::input::{RegionCalls, count_calls};
 use super::lanes::Lanes;
 use super::order::{Item, Run, in_order, ordered};
 use super::reference;
+use super::{by_lane, ids};
 
 /// Whose answer is wanted where the reference differs from what is right.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -106,6 +106,13 @@ fn reconstruct(
     faults: Faults,
 ) -> Result<LaneReport, NestingError> {
     let lanes = Lanes::find(regions);
+    // The longer of two calls that start together encloses the other, so it goes first.
+    let longest_first = |item: &Item, _: &[Run]| !ordered(item.end);
+    if lanes.count() > MANY_LANES
+        && let Some(calls) = by_lane::build(regions, &lanes, longest_first)
+    {
+        return Ok(LaneReport { calls, errors: Vec::new(), repaired: 0 });
+    }
     let table = Arc::new(RegionTable::of(regions));
     let mut builder = Builder {
         regions,
@@ -117,8 +124,6 @@ fn reconstruct(
         errors: Vec::new(),
         repaired: 0,
     };
-    // The longer of two calls that start together encloses the other, so it goes first.
-    let longest_first = |item: &Item, _: &[Run]| !ordered(item.end);
     in_order(regions, &lanes, longest_first, |runs, items| builder.take(runs, items))?;
     Ok(builder.finish())
 }
@@ -186,20 +191,6 @@ impl Stacks {
         below
     }
 
-    /// Reads what the next calls on these lanes will look at. On its own each of these reads would wait
-    /// for memory when there are many lanes; together they wait once.
-    fn touch(&self, lanes: impl Iterator<Item = usize>, exclusive_ns: &[i64]) {
-        let mut seen = 0;
-        for lane in lanes {
-            let top = &self.kept[self.tops[lane] as usize];
-            let below = &self.kept[top.below as usize];
-            for open in [top, below] {
-                seen ^= open.last ^ exclusive_ns.get(open.id as usize).copied().unwrap_or(0);
-            }
-        }
-        std::hint::black_box(seen);
-    }
-
     /// Puts a call on top of a lane.
     #[inline]
     fn open(&mut self, lane: usize, open: Open) {
@@ -227,8 +218,6 @@ impl Stacks {
 
 /// With more lanes than this, their open calls do not stay in the cache.
 const MANY_LANES: usize = 2000;
-/// So many calls are looked at ahead then.
-const TOUCHED: usize = 32;
 
 struct Builder<'a> {
     regions: &'a [RegionCalls<'a>],
@@ -269,14 +258,8 @@ impl Builder<'_> {
         let arrays = &mut self.arrays;
         let (ends, depths) = (&arrays.end_ns[new.clone()], &mut arrays.depth[new.clone()]);
         let parents = &mut arrays.parent[new];
-        let lane_of = |item: &Item| runs[item.run as usize].lane as usize;
-        let many_lanes = self.stacks.tops.len() > MANY_LANES;
         for (at, item) in items.iter().enumerate() {
-            if many_lanes && at % TOUCHED == 0 {
-                let next = items[at..].iter().take(TOUCHED);
-                self.stacks.touch(next.map(lane_of), &arrays.exclusive_ns);
-            }
-            let lane = lane_of(item);
+            let lane = runs[item.run as usize].lane as usize;
             let top = self.stacks.close_ended(lane, item.start, &mut arrays.exclusive_ns);
             // Not the item's end: an earlier round may have moved it.
             let end = ends[at];

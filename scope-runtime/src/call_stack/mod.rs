@@ -22,6 +22,7 @@
 
 mod arrays;
 mod build;
+mod by_lane;
 mod closed;
 mod error;
 mod filter;

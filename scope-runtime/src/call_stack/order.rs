@@ -50,13 +50,11 @@ pub(super) fn in_order<E>(
 ) -> Result<(), E> {
     let mut runs = find_runs(regions, lanes);
     let calls: usize = regions.iter().map(RegionCalls::len).sum();
-    let mut items = Vec::new();
     if runs.len().saturating_mul(calls / WINDOW) > calls {
-        gather_all(regions, &runs, &mut items);
-        radix_sort(&mut items, |item| tie(item, &runs));
-        radix_sort(&mut items, |item| ordered(item.start));
+        let (items, _) = sort_all(regions, &runs, tie);
         return take(&runs, &items);
     }
+    let mut items = Vec::new();
     let mut sorter = WindowSorter::default();
     for limit in cut_windows(regions, &runs).into_iter().map(Some).chain([None]) {
         items.clear();
@@ -65,6 +63,30 @@ pub(super) fn in_order<E>(
         take(&runs, &items)?;
     }
     Ok(())
+}
+
+/// All calls at once in the order of [`in_order`], and memory for as many more.
+pub(super) fn all_in_order(
+    regions: &[RegionCalls<'_>],
+    lanes: &Lanes,
+    tie: impl Fn(&Item, &[Run]) -> u64,
+) -> (Vec<Run>, Vec<Item>, Vec<Item>) {
+    let runs = find_runs(regions, lanes);
+    let (items, other) = sort_all(regions, &runs, tie);
+    (runs, items, other)
+}
+
+fn sort_all(
+    regions: &[RegionCalls<'_>],
+    runs: &[Run],
+    tie: impl Fn(&Item, &[Run]) -> u64,
+) -> (Vec<Item>, Vec<Item>) {
+    let mut items = Vec::new();
+    gather_all(regions, runs, &mut items);
+    let mut other = vec![Item::default(); items.len()];
+    radix_sort(&mut items, &mut other, |item| tie(item, runs));
+    radix_sort(&mut items, &mut other, |item| ordered(item.start));
+    (items, other)
 }
 
 fn find_runs(regions: &[RegionCalls<'_>], lanes: &Lanes) -> Vec<Run> {
@@ -157,10 +179,9 @@ pub(super) fn ordered(time: i64) -> u64 {
 }
 
 /// Stable sort by a key; digits that all keys share cost nothing.
-fn radix_sort(items: &mut Vec<Item>, key: impl Fn(&Item) -> u64) {
+fn radix_sort(items: &mut Vec<Item>, other: &mut Vec<Item>, key: impl Fn(&Item) -> u64) {
     const BITS: u32 = 11;
     let Some((min, max)) = key_range(items, &key) else { return };
-    let mut other = vec![Item::default(); items.len()];
     for shift in (0..u64::BITS - (max - min).leading_zeros()).step_by(BITS as usize) {
         let digit = |item: &Item| ((key(item) - min) >> shift) as usize & ((1 << BITS) - 1);
         let mut places = vec![0_u32; 1 << BITS];
@@ -172,7 +193,7 @@ fn radix_sort(items: &mut Vec<Item>, key: impl Fn(&Item) -> u64) {
             other[*place as usize] = *item;
             *place += 1;
         }
-        std::mem::swap(items, &mut other);
+        std::mem::swap(items, other);
     }
 }
 
