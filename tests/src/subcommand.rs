@@ -16,7 +16,8 @@ pub fn workspace() -> &'static Path {
 pub fn binary() -> &'static Path {
     static BINARY: OnceLock<PathBuf> = OnceLock::new();
     BINARY.get_or_init(|| {
-        let build = ["build", "-p", "cargo-scope", "--message-format=json-render-diagnostics"];
+        // With the whole workspace in view, features and so built crates are those of its tests.
+        let build = ["build", "--workspace", "--bin=cargo-scope", "--message-format=json-render-diagnostics"];
         let built = cargo().args(build).current_dir(workspace()).stderr(Stdio::inherit()).output().unwrap();
         assert!(built.status.success(), "cargo-scope does not build");
         let messages = String::from_utf8(built.stdout).unwrap();
