@@ -40,6 +40,6 @@ for key, (numbers, callers) in theirs.items():
         calls, primitive, self_s, inclusive_s = ours[key][1][caller]
         what = f"{caller} -> {key}"
         check(what, (calls, calls, self_s, self_s), (entry[1], entry[1], entry[2], entry[2]))
-        if primitive == calls:
+        if primitive == calls and entry[0] == entry[1]:
             check(what, (primitive, calls, self_s, inclusive_s), entry)
 print(len(ours))
