@@ -19,6 +19,16 @@ impl Running {
     /// Starts `command` and waits until the program has printed its first line.
     fn start(command: &mut Command) -> Running {
         command.process_group(0).stdout(Stdio::piped()).stderr(Stdio::piped());
+        // Tests that run in the background of a shell inherit that it ignores interrupts.
+        // SAFETY: between fork and exec the closure calls `signal` alone, which is allowed there.
+        unsafe {
+            command.pre_exec(|| {
+                for signal in [libc::SIGINT, libc::SIGHUP, libc::SIGQUIT] {
+                    libc::signal(signal, libc::SIG_DFL);
+                }
+                Ok(())
+            });
+        }
         let mut child = command.spawn().unwrap();
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
         let mut line = String::new();
