@@ -169,7 +169,7 @@ impl CallArrays {
     /// When there is no such call.
     #[inline]
     pub fn duration_ns(&self, id: usize) -> i64 {
-        self.end_ns[id].saturating_sub(self.start_ns[id])
+        self.end_ns[id].wrapping_sub(self.start_ns[id])
     }
 
     /// Sum of exclusive times per region in ns, in list order; 0 for a region without calls.

@@ -55,6 +55,7 @@ pub struct LaneReport {
 /// Regions are taken in list order, which decides ties: of two calls with the same interval the
 /// one listed first encloses the other. Of calls that start together the longer one encloses. A
 /// call of 0 ns is inside a call that starts on its tick, but not inside one that ends there.
+/// Durations must be below 2^63 ns.
 /// When every region has `call_ids` and `parent_ids` and they are consistent, these decide.
 ///
 /// # Errors
@@ -185,7 +186,7 @@ impl Stacks {
     fn close(&mut self, top: u32, exclusive_ns: &mut [i64]) -> u32 {
         let open = &mut self.kept[top as usize];
         let exclusive = &mut exclusive_ns[open.id as usize];
-        *exclusive = exclusive.saturating_sub(open.children_ns);
+        *exclusive = exclusive.wrapping_sub(open.children_ns);
         let below = std::mem::replace(&mut open.below, self.free);
         self.free = top;
         below
@@ -241,7 +242,7 @@ impl Builder<'_> {
         if let Some(lane) = &mut arrays.lane {
             lane.index.extend(items.iter().map(|item| runs[item.run as usize].lane));
         }
-        arrays.exclusive_ns.extend(items.iter().map(|item| item.end.saturating_sub(item.start)));
+        arrays.exclusive_ns.extend(items.iter().map(|item| item.end.wrapping_sub(item.start)));
         arrays.parent.extend(items.iter().map(|_| NO_PARENT));
         arrays.depth.extend(items.iter().map(|_| 0));
         let mut done = 0;
@@ -269,7 +270,7 @@ impl Builder<'_> {
             let depth = top.depth.wrapping_add(1);
             depths[at] = depth;
             parents[at] = top.id;
-            top.children_ns = top.children_ns.saturating_add(end.saturating_sub(item.start));
+            top.children_ns = top.children_ns.wrapping_add(end.wrapping_sub(item.start));
             let below = self.stacks.tops[lane];
             let rest = u32::from(end != item.start);
             let last = end - i64::from(rest);
@@ -290,7 +291,7 @@ impl Builder<'_> {
         }
         let end = item.end.max(item.start).min(top.end());
         self.arrays.end_ns[id] = end;
-        self.arrays.exclusive_ns[id] = end.saturating_sub(item.start);
+        self.arrays.exclusive_ns[id] = end.wrapping_sub(item.start);
         if !std::mem::replace(&mut self.faulty_lanes[run.lane as usize], true) {
             self.errors.push(error);
         }
