@@ -38,6 +38,7 @@ pub mod recording;
 mod region;
 mod regions;
 mod replay;
+mod room;
 mod session;
 pub mod totals;
 mod writer;

@@ -7,6 +7,7 @@
 use crate::call_stack::CallArrays;
 use crate::id_map::IdMap;
 use crate::profile::RegionId;
+use crate::room::room;
 
 /// Index of a node in a [`PathTree`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -201,7 +202,7 @@ impl PathTree {
         regions: &[T],
         visit: &mut impl FnMut(&mut PathTotals, i64),
     ) -> Vec<u32> {
-        let mut paths: Vec<u32> = Vec::with_capacity(calls.len());
+        let mut paths: Vec<u32> = room(calls.len());
         for ((&region, &parent), &exclusive_ns) in regions.iter().zip(&calls.parent).zip(&calls.exclusive_ns)
         {
             let above = paths.get(parent as usize).copied().map(PathId);

@@ -25,7 +25,7 @@ fn stored(lanes: i64, calls_per_lane: usize, seed: u64) -> Vec<Stored> {
     for thread in 0..lanes {
         let (mut time, mut open) = (0, Vec::<(usize, i64)>::new());
         for _ in 0..calls_per_lane {
-            while !open.is_empty() && random(&mut state) % 2 == 0 {
+            while !open.is_empty() && random(&mut state).is_multiple_of(2) {
                 time += 1;
                 close(&mut stored, &mut open, thread, time);
             }

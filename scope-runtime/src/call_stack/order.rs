@@ -13,6 +13,7 @@
 
 use super::input::RegionCalls;
 use super::lanes::Lanes;
+use crate::room::room;
 
 /// One call while it is put in order.
 #[derive(Clone, Copy, Default)]
@@ -85,9 +86,10 @@ fn sort_all(
     runs: &[Run],
     tie: impl Fn(&Item, &[Run]) -> u64,
 ) -> (Vec<Item>, Vec<Item>) {
-    let mut items = Vec::new();
+    let mut items = room(regions.iter().map(RegionCalls::len).sum());
     gather_all(regions, runs, &mut items);
-    let mut other = vec![Item::default(); items.len()];
+    let mut other = room(items.len());
+    other.resize(items.len(), Item::default());
     radix_sort(&mut items, &mut other, |item| tie(item, runs));
     radix_sort(&mut items, &mut other, |item| ordered(item.start));
     (items, other)
@@ -167,7 +169,6 @@ fn count_below(values: &[i64], limit: i64) -> usize {
 }
 
 fn gather_all(regions: &[RegionCalls<'_>], runs: &[Run], items: &mut Vec<Item>) {
-    items.reserve_exact(regions.iter().map(RegionCalls::len).sum());
     for (number, run) in runs.iter().enumerate() {
         let region = &regions[run.region as usize];
         for call in run.at..run.end {
