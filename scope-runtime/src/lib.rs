@@ -40,6 +40,7 @@ pub mod recording;
 mod region;
 mod regions;
 mod replay;
+mod room;
 mod session;
 mod sink;
 pub mod totals;

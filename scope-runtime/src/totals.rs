@@ -7,6 +7,7 @@
 use crate::call_stack::CallArrays;
 use crate::id_map::IdMap;
 use crate::profile::RegionId;
+use crate::room::room;
 
 /// Index of a node in a [`PathTree`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -185,12 +186,19 @@ impl PathTree {
     /// inclusive times are summed over nodes, not over calls.
     pub(crate) fn sums_of(calls: &CallArrays) -> PathTree {
         let mut tree = PathTree::default();
-        tree.walk(calls, |node, exclusive_ns| {
-            node.calls += 1;
-            node.self_ns = node.self_ns.saturating_add(exclusive_ns);
+        // The two sums per path by themselves: those of a few hundred paths stay in the first-level cache.
+        let mut sums: Vec<(u64, i64)> = Vec::new();
+        tree.walk(calls, |path, exclusive_ns| {
+            if path == sums.len() {
+                sums.push((0, 0));
+            }
+            let (calls, self_ns) = &mut sums[path];
+            *calls += 1;
+            *self_ns = self_ns.saturating_add(exclusive_ns);
         });
-        for at in (0..tree.nodes.len()).rev() {
+        for (at, sums) in sums.into_iter().enumerate().rev() {
             let node = &mut tree.nodes[at];
+            (node.calls, node.self_ns) = sums;
             node.inclusive_ns = node.inclusive_ns.saturating_add(node.self_ns);
             let inclusive_ns = node.inclusive_ns;
             if let Some(PathId(parent)) = node.parent {
@@ -201,12 +209,8 @@ impl PathTree {
         tree
     }
 
-    /// Finds the path of each call; `visit` gets its node and its exclusive time.
-    pub(crate) fn walk(
-        &mut self,
-        calls: &CallArrays,
-        mut visit: impl FnMut(&mut PathTotals, i64),
-    ) -> Vec<u32> {
+    /// Finds the path of each call; `visit` gets it and the call's exclusive time.
+    pub(crate) fn walk(&mut self, calls: &CallArrays, mut visit: impl FnMut(usize, i64)) -> Vec<u32> {
         use crate::call_stack::SmallColumn;
         match &calls.region_index {
             SmallColumn::U8(regions) => self.walk_regions(calls, regions, &mut visit),
@@ -219,15 +223,15 @@ impl PathTree {
         &mut self,
         calls: &CallArrays,
         regions: &[T],
-        visit: &mut impl FnMut(&mut PathTotals, i64),
+        visit: &mut impl FnMut(usize, i64),
     ) -> Vec<u32> {
-        let mut paths: Vec<u32> = Vec::with_capacity(calls.len());
+        let mut paths: Vec<u32> = room(calls.len());
         for ((&region, &parent), &exclusive_ns) in regions.iter().zip(&calls.parent).zip(&calls.exclusive_ns)
         {
             let above = paths.get(parent as usize).copied().map(PathId);
             let PathId(path) = self.step(above, RegionId(region.into()));
             paths.push(path);
-            visit(&mut self.nodes[path as usize], exclusive_ns);
+            visit(path as usize, exclusive_ns);
         }
         paths
     }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::input::RegionCalls;
 use super::small_column::SmallColumn;
+use crate::room::room;
 
 /// In [`CallArrays::parent`]: a call at the top of its lane.
 pub const NO_PARENT: u32 = u32::MAX;
@@ -107,12 +108,12 @@ impl CallArrays {
         CallArrays {
             region_index: SmallColumn::below(regions.len(), capacity),
             regions,
-            call_index: Vec::with_capacity(capacity),
-            start_ns: Vec::with_capacity(capacity),
-            end_ns: Vec::with_capacity(capacity),
-            depth: Vec::with_capacity(capacity),
-            parent: Vec::with_capacity(capacity),
-            exclusive_ns: Vec::with_capacity(capacity),
+            call_index: room(capacity),
+            start_ns: room(capacity),
+            end_ns: room(capacity),
+            depth: room(capacity),
+            parent: room(capacity),
+            exclusive_ns: room(capacity),
             lane,
         }
     }
@@ -169,7 +170,7 @@ impl CallArrays {
     /// When there is no such call.
     #[inline]
     pub fn duration_ns(&self, id: usize) -> i64 {
-        self.end_ns[id].saturating_sub(self.start_ns[id])
+        self.end_ns[id].wrapping_sub(self.start_ns[id])
     }
 
     /// Sum of exclusive times per region in ns, in list order; 0 for a region without calls.

@@ -6,8 +6,8 @@
 //!               z [4,4]                     z is inside b, and closed from tick 5 on
 //! ```
 //!
-//! The open calls of all lanes are kept together, each knowing the one below it. Cost is one step per
-//! call whatever the depth and the number of lanes.
+//! Cost is one step per call whatever the depth; ranks with thousands of lanes go lane by lane, see
+//! `by_lane`.
 
 use std::sync::Arc;
 
@@ -15,6 +15,7 @@ use super::arrays::{CallArrays, NO_PARENT, RegionTable};
 use super::error::{CallAt, NestingError};
 use super::input::{RegionCalls, count_calls};
 use super::lanes::Lanes;
+use super::open_calls::{NewCalls, Stack};
 use super::order::{Item, Run, in_order, ordered};
 use super::reference;
 use super::{by_lane, ids};
@@ -55,6 +56,7 @@ pub struct LaneReport {
 /// Regions are taken in list order, which decides ties: of two calls with the same interval the
 /// one listed first encloses the other. Of calls that start together the longer one encloses. A
 /// call of 0 ns is inside a call that starts on its tick, but not inside one that ends there.
+/// Durations must be below 2^63 ns.
 /// When every region has `call_ids` and `parent_ids` and they are consistent, these decide.
 ///
 /// # Errors
@@ -117,7 +119,7 @@ fn reconstruct(
     let mut builder = Builder {
         regions,
         arrays: CallArrays::with_capacity(table, lanes.numbers.as_deref(), calls),
-        stacks: Stacks::new(lanes.count()),
+        stacks: vec![Stack::EMPTY; lanes.count()],
         faulty_lanes: vec![false; lanes.count()],
         lanes: &lanes,
         faults,
@@ -128,101 +130,13 @@ fn reconstruct(
     Ok(builder.finish())
 }
 
-/// An open call: all that is asked of it while others start and end, in 32 bytes.
-#[derive(Clone, Copy)]
-struct Open {
-    /// Last tick at which a call that starts is inside: the end only for a call of 0 ns.
-    last: i64,
-    /// Sum of the durations of its children so far.
-    children_ns: i64,
-    id: u32,
-    depth: u32,
-    /// Where the call that encloses it is kept.
-    below: u32,
-    /// From `last` to the end.
-    rest: u32,
-}
-
-impl Open {
-    /// Below the outermost calls of all lanes: nothing ends it, anything fits.
-    const BOTTOM: Open =
-        Open { last: i64::MAX, children_ns: 0, id: NO_PARENT, depth: u32::MAX, below: 0, rest: 0 };
-
-    #[inline]
-    fn end(&self) -> i64 {
-        self.last + i64::from(self.rest)
-    }
-}
-
-/// The open calls of all lanes in one place, free places strung together. A call that closes leaves
-/// its place to the next that opens, so that the place is in the cache still.
-struct Stacks {
-    kept: Vec<Open>,
-    /// First of the free places; 0 for none.
-    free: u32,
-    /// Where each lane's innermost open call is; 0 for none.
-    tops: Vec<u32>,
-}
-
-impl Stacks {
-    fn new(lanes: usize) -> Stacks {
-        Stacks { kept: vec![Open::BOTTOM], free: 0, tops: vec![0; lanes] }
-    }
-
-    /// Closes what has ended on a lane when a call starts; gives the call that is open then.
-    /// `exclusive_ns` has durations, less the children's when a call is closed.
-    #[inline]
-    fn close_ended(&mut self, lane: usize, start: i64, exclusive_ns: &mut [i64]) -> &mut Open {
-        let mut top = self.tops[lane];
-        while start > self.kept[top as usize].last {
-            top = self.close(top, exclusive_ns);
-        }
-        self.tops[lane] = top;
-        &mut self.kept[top as usize]
-    }
-
-    #[inline]
-    fn close(&mut self, top: u32, exclusive_ns: &mut [i64]) -> u32 {
-        let open = &mut self.kept[top as usize];
-        let exclusive = &mut exclusive_ns[open.id as usize];
-        *exclusive = exclusive.saturating_sub(open.children_ns);
-        let below = std::mem::replace(&mut open.below, self.free);
-        self.free = top;
-        below
-    }
-
-    /// Puts a call on top of a lane.
-    #[inline]
-    fn open(&mut self, lane: usize, open: Open) {
-        let place = self.free;
-        if place == 0 {
-            self.tops[lane] = self.kept.len() as u32;
-            self.kept.push(open);
-        } else {
-            self.free = self.kept[place as usize].below;
-            self.tops[lane] = place;
-            self.kept[place as usize] = open;
-        }
-    }
-
-    /// Closes what is open on all lanes.
-    fn close_all(&mut self, exclusive_ns: &mut [i64]) {
-        for lane in 0..self.tops.len() {
-            let mut top = self.tops[lane];
-            while top != 0 {
-                top = self.close(top, exclusive_ns);
-            }
-        }
-    }
-}
-
 /// With more lanes than this, their open calls do not stay in the cache.
 const MANY_LANES: usize = 2000;
 
 struct Builder<'a> {
     regions: &'a [RegionCalls<'a>],
     arrays: CallArrays,
-    stacks: Stacks,
+    stacks: Vec<Stack>,
     lanes: &'a Lanes,
     faults: Faults,
     faulty_lanes: Vec<bool>,
@@ -241,56 +155,42 @@ impl Builder<'_> {
         if let Some(lane) = &mut arrays.lane {
             lane.index.extend(items.iter().map(|item| runs[item.run as usize].lane));
         }
-        arrays.exclusive_ns.extend(items.iter().map(|item| item.end.saturating_sub(item.start)));
+        arrays.exclusive_ns.extend(items.iter().map(|item| item.end.wrapping_sub(item.start)));
         arrays.parent.extend(items.iter().map(|_| NO_PARENT));
         arrays.depth.extend(items.iter().map(|_| 0));
         let mut done = 0;
-        loop {
-            done += self.nest(base + done, runs, &items[done..]);
-            let Some(item) = items.get(done) else { return Ok(()) };
-            self.fault(base + done, item, &runs[item.run as usize])?;
-        }
-    }
-
-    /// Nests calls from `first` on until one does not fit; gives the number of calls that did.
-    fn nest(&mut self, first: usize, runs: &[Run], items: &[Item]) -> usize {
-        let new = first..first + items.len();
-        let arrays = &mut self.arrays;
-        let (ends, depths) = (&arrays.end_ns[new.clone()], &mut arrays.depth[new.clone()]);
-        let parents = &mut arrays.parent[new];
-        for (at, item) in items.iter().enumerate() {
-            let lane = runs[item.run as usize].lane as usize;
-            let top = self.stacks.close_ended(lane, item.start, &mut arrays.exclusive_ns);
-            // Not the item's end: an earlier round may have moved it.
-            let end = ends[at];
-            if end > top.end() || end < item.start {
-                return at;
+        while let Some(item) = items.get(done) {
+            let lane = runs[item.run as usize].lane;
+            let arrays = &mut self.arrays;
+            let new = base + done..base + items.len();
+            let to = NewCalls {
+                ends: &arrays.end_ns[new.clone()],
+                depths: &mut arrays.depth[new.clone()],
+                parents: &mut arrays.parent[new.clone()],
+                exclusive_ns: &mut arrays.exclusive_ns,
+            };
+            let of_lane = |item: &Item| runs[item.run as usize].lane == lane;
+            let nested = self.stacks[lane as usize].nest(new.start, &items[done..], of_lane, to);
+            if nested == 0 {
+                // The first call is of the lane, so it does not fit.
+                self.fault(new.start, item, &runs[item.run as usize])?;
             }
-            let depth = top.depth.wrapping_add(1);
-            depths[at] = depth;
-            parents[at] = top.id;
-            top.children_ns = top.children_ns.saturating_add(end.saturating_sub(item.start));
-            let below = self.stacks.tops[lane];
-            let rest = u32::from(end != item.start);
-            let last = end - i64::from(rest);
-            let id = (first + at) as u32;
-            self.stacks.open(lane, Open { last, children_ns: 0, id, depth, below, rest });
+            done += nested;
         }
-        items.len()
+        Ok(())
     }
 
     /// Deals with call `id`, which does not fit where it is: an error, or another end.
     #[cold]
     fn fault(&mut self, id: usize, item: &Item, run: &Run) -> Result<(), NestingError> {
-        let exclusive_ns = &mut self.arrays.exclusive_ns;
-        let top = *self.stacks.close_ended(run.lane as usize, item.start, exclusive_ns);
-        let error = self.error(item, run, top.id);
+        let (outer, outer_end) = self.stacks[run.lane as usize].top();
+        let error = self.error(item, run, outer);
         if self.faults == Faults::Fail {
             return Err(first_faulty(self.regions).unwrap_or(error));
         }
-        let end = item.end.max(item.start).min(top.end());
+        let end = item.end.max(item.start).min(outer_end);
         self.arrays.end_ns[id] = end;
-        self.arrays.exclusive_ns[id] = end.saturating_sub(item.start);
+        self.arrays.exclusive_ns[id] = end.wrapping_sub(item.start);
         if !std::mem::replace(&mut self.faulty_lanes[run.lane as usize], true) {
             self.errors.push(error);
         }
@@ -312,7 +212,7 @@ impl Builder<'_> {
 
     fn finish(self) -> LaneReport {
         let Builder { mut arrays, mut stacks, errors, mut repaired, .. } = self;
-        stacks.close_all(&mut arrays.exclusive_ns);
+        stacks.iter_mut().for_each(|stack| stack.close_all(&mut arrays.exclusive_ns));
         if self.faults == Faults::Drop && !errors.is_empty() {
             repaired = 0;
             let kept =

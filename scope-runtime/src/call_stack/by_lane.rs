@@ -67,11 +67,11 @@ fn nest_lane(calls: &[Item], stack: &mut Vec<Open>, arrays: &mut CallArrays) -> 
         if call.end < call.start || stack.last().is_some_and(|open| call.end > open.end) {
             return None;
         }
-        let duration_ns = call.end.saturating_sub(call.start);
+        let duration_ns = call.end.wrapping_sub(call.start);
         arrays.depth[call.call as usize] = stack.len() as u32;
         if let Some(open) = stack.last_mut() {
             arrays.parent[call.call as usize] = open.id;
-            open.exclusive_ns = open.exclusive_ns.saturating_sub(duration_ns);
+            open.exclusive_ns = open.exclusive_ns.wrapping_sub(duration_ns);
         }
         let last = call.end - i64::from(call.end != call.start);
         stack.push(Open { id: call.call, last, end: call.end, exclusive_ns: duration_ns });

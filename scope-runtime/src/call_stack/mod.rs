@@ -29,6 +29,7 @@ mod filter;
 mod ids;
 mod input;
 mod lanes;
+mod open_calls;
 mod order;
 mod reference;
 mod small_column;

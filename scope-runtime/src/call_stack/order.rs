@@ -13,6 +13,7 @@
 
 use super::input::RegionCalls;
 use super::lanes::Lanes;
+use crate::room::room;
 
 /// One call while it is put in order.
 #[derive(Clone, Copy, Default)]
@@ -33,8 +34,12 @@ pub(super) struct Run {
     end: u32,
 }
 
-/// A window is aimed at this many calls: two copies of them fit the second-level cache.
+/// A window is aimed at this many calls at least: two copies of them fit a first-level cache or
+/// nearly. With many runs it takes more, so that a visit to a run pays.
 const WINDOW: usize = 2048;
+/// Two copies of so many calls still fit a second-level cache.
+const LARGEST_WINDOW: usize = 8192;
+const CALLS_PER_VISIT: usize = 16;
 /// One start in so many goes into the sample that the windows are cut by.
 const SAMPLE: usize = 64;
 /// Slots of a window with more calls than this are not sorted by insertion.
@@ -81,9 +86,10 @@ fn sort_all(
     runs: &[Run],
     tie: impl Fn(&Item, &[Run]) -> u64,
 ) -> (Vec<Item>, Vec<Item>) {
-    let mut items = Vec::new();
+    let mut items = room(regions.iter().map(RegionCalls::len).sum());
     gather_all(regions, runs, &mut items);
-    let mut other = vec![Item::default(); items.len()];
+    let mut other = room(items.len());
+    other.resize(items.len(), Item::default());
     radix_sort(&mut items, &mut other, |item| tie(item, runs));
     radix_sort(&mut items, &mut other, |item| ordered(item.start));
     (items, other)
@@ -126,7 +132,8 @@ fn cut_windows(regions: &[RegionCalls<'_>], runs: &[Run]) -> Vec<i64> {
     let mut sample: Vec<i64> =
         runs.iter().flat_map(|run| starts(run).iter().skip(SAMPLE / 2).step_by(SAMPLE)).copied().collect();
     sample.sort_unstable();
-    let per_window = WINDOW / SAMPLE;
+    let window = (runs.len() * CALLS_PER_VISIT).clamp(WINDOW, LARGEST_WINDOW);
+    let per_window = window / SAMPLE;
     let mut cuts: Vec<i64> = sample.into_iter().skip(per_window).step_by(per_window).collect();
     cuts.dedup();
     cuts
@@ -140,12 +147,12 @@ fn gather(regions: &[RegionCalls<'_>], runs: &mut [Run], limit: Option<i64>, ite
         let starts = &region.starts[at..end];
         let passed = limit.map_or(starts.len(), |limit| count_below(starts, limit));
         let ends = &region.ends[at..at + passed];
-        items.extend(starts.iter().zip(ends).zip(run.at..).map(|((&start, &end), call)| Item {
-            start,
-            end,
-            call,
-            run: number as u32,
-        }));
+        let (first, number) = (run.at, number as u32);
+        let item = |(after, (&start, &end)): (usize, (&i64, &i64))| {
+            let call = first + after as u32;
+            Item { start, end, call, run: number }
+        };
+        items.extend(starts[..passed].iter().zip(ends).enumerate().map(item));
         run.at += passed as u32;
     }
 }
@@ -162,7 +169,6 @@ fn count_below(values: &[i64], limit: i64) -> usize {
 }
 
 fn gather_all(regions: &[RegionCalls<'_>], runs: &[Run], items: &mut Vec<Item>) {
-    items.reserve_exact(regions.iter().map(RegionCalls::len).sum());
     for (number, run) in runs.iter().enumerate() {
         let region = &regions[run.region as usize];
         for call in run.at..run.end {

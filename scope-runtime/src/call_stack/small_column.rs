@@ -1,5 +1,7 @@
 //! A column of small numbers in the narrowest integers that hold them.
 
+use crate::room::room;
+
 /// Numbers below a limit known beforehand: one, two or four bytes each.
 ///
 /// Most programs have fewer than 256 regions and lanes, so that a rank with 10^7 calls saves
@@ -29,9 +31,9 @@ impl SmallColumn {
     /// An empty column for `capacity` values, all of them below `limit`.
     pub fn below(limit: usize, capacity: usize) -> SmallColumn {
         match limit {
-            0..=0x100 => SmallColumn::U8(Vec::with_capacity(capacity)),
-            0x101..=0x1_0000 => SmallColumn::U16(Vec::with_capacity(capacity)),
-            _ => SmallColumn::U32(Vec::with_capacity(capacity)),
+            0..=0x100 => SmallColumn::U8(room(capacity)),
+            0x101..=0x1_0000 => SmallColumn::U16(room(capacity)),
+            _ => SmallColumn::U32(room(capacity)),
         }
     }
 
