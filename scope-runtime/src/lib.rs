@@ -21,6 +21,8 @@
 //! assert_eq!(grid, [1.0]);
 //! ```
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 pub mod call_stack;
 mod clock;
 mod environment;
@@ -93,6 +95,11 @@ macro_rules! __enter {
     ($name:expr) => {
         $crate::enter(::core::convert::AsRef::<str>::as_ref(&$name))
     };
+}
+
+/// Locks what a panic of another thread may have left locked: none leaves it half changed.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Tells the user on stderr, in one line. A closed stderr is no reason to fail.

@@ -7,7 +7,7 @@
 use std::io;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicUsize};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock};
 
 use crate::format::{CHUNK_BYTES, Chunk, MAX_SEGMENTS, PAGE, kind};
 use crate::os;
@@ -93,7 +93,7 @@ impl Pool {
     /// Grows the pool by a quarter, at least by the share of one thread and at most by `most`
     /// chunks, and takes one of the new chunks. Where another thread grows it just now, that must do.
     pub(crate) fn take_grown(&self, writer: &Writer, most: usize) -> Option<ChunkId> {
-        let _one_at_a_time = self.growing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _one_at_a_time = crate::lock(&self.growing);
         self.take_free().or_else(|| {
             let chunks = (self.len() / 4).max(CHUNKS_PER_THREAD).min(most);
             self.grow(writer, chunks).ok()?;

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock};
 use std::thread::Thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -11,6 +11,7 @@ use crate::clock::{self, ClockPair};
 use crate::environment::Settings;
 use crate::format::{BlockHead, Chunk, Fields, kind};
 use crate::lane;
+use crate::lock;
 use crate::os::{self, ThreadEnd};
 use crate::pool::{CHUNKS_PER_THREAD, ChunkId, Pool};
 use crate::replay::SessionEdge;
@@ -312,8 +313,4 @@ impl Recorder {
             }
         })
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

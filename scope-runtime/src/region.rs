@@ -116,7 +116,7 @@ static REGISTRY: Mutex<Registry> = Mutex::new(Registry { definitions: Vec::new()
 static BY_NAME: RwLock<Option<HashMap<&'static str, u32>>> = RwLock::new(None);
 
 pub(crate) fn lock_registry() -> MutexGuard<'static, Registry> {
-    REGISTRY.lock().unwrap_or_else(PoisonError::into_inner)
+    crate::lock(&REGISTRY)
 }
 
 pub(crate) type NamesGuard = RwLockWriteGuard<'static, Option<HashMap<&'static str, u32>>>;

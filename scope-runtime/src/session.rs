@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicPtr, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use crate::clock::ClockPair;
 use crate::lane::{self, OFF, ON, STARTING, STATE};
@@ -33,7 +33,7 @@ struct Control {
 }
 
 fn control() -> MutexGuard<'static, Control> {
-    CONTROL.lock().unwrap_or_else(PoisonError::into_inner)
+    crate::lock(&CONTROL)
 }
 
 /// Ends its session when dropped; see [`init`].

@@ -4,7 +4,7 @@
 //! hand may put it in; who finds another one at work here does something else instead of waiting.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Mutex, MutexGuard, TryLockError};
 
 use crate::fold::Fold;
 use crate::format::Chunk;
@@ -45,7 +45,7 @@ impl Sink {
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, SinkState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        crate::lock(&self.state)
     }
 
     /// Puts a chunk in: into the totals if the lane keeps those only, else by `write`; where that
@@ -64,7 +64,7 @@ impl Sink {
         }
         let fold = state.fold.get_or_insert_with(|| {
             self.folding.store(true, Relaxed);
-            let edges = edges.lock().unwrap_or_else(PoisonError::into_inner);
+            let edges = crate::lock(edges);
             let number = chunk.sequence.load(Relaxed);
             Fold::new(number, chunk.depth.load(Relaxed), chunk.base.load(Relaxed), &edges)
         });

@@ -7,9 +7,9 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use std::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
 use std::sync::atomic::compiler_fence;
-use std::sync::{Mutex, PoisonError};
 
 use crate::clock::{ClockKind, ClockPair};
 use crate::environment::Place;
@@ -114,7 +114,7 @@ impl Writer {
     /// When the slots are too small and larger ones cannot be had; the old ones stay as they are.
     pub(crate) fn write_totals(&self, sequence: u64, payload: &[u8]) -> io::Result<()> {
         let needed = payload.len() + BLOCK_HEAD;
-        let mut slots = self.totals.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut slots = crate::lock(&self.totals);
         if slots.size < needed {
             *slots = self.reserve_totals(needed)?;
         }
@@ -134,7 +134,7 @@ impl Writer {
 
     /// Makes room for totals of `needed` bytes, for the case that the disk is full later.
     pub(crate) fn prepare_totals(&self, needed: usize) -> io::Result<()> {
-        let mut slots = self.totals.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut slots = crate::lock(&self.totals);
         *slots = self.reserve_totals(needed)?;
         Ok(())
     }

@@ -62,7 +62,7 @@ fn below_main(names: &[String]) -> NamedPaths {
 }
 
 fn case_names(file: &str) -> Vec<String> {
-    let path = format!("{}/../tests/data/{file}", env!("CARGO_MANIFEST_DIR"));
+    let path = format!("{}/../tests/cases/{file}", env!("CARGO_MANIFEST_DIR"));
     let text = std::fs::read_to_string(path).unwrap();
     let lines = text.lines().filter(|line| line.starts_with('{'));
     let name =

@@ -20,7 +20,7 @@ impl Project {
     /// A copy of a folder in `tests/cases`, built below its own folder.
     pub(crate) fn of_case(name: &str) -> Project {
         let home = TempDir::new().unwrap();
-        copy(&Path::new(OURS).join("tests/cases").join(name), home.path());
+        copy(&Path::new(OURS).join("../tests/cases").join(name), home.path());
         let target = home.path().join("target");
         Project { home, target }
     }

@@ -7,7 +7,7 @@ use std::process::Stdio;
 
 use crate::auxiliary::{Project, run};
 
-const ECHO: &str = include_str!("../cases/cli-02_program_arguments.rs");
+const ECHO: &str = include_str!("../../../tests/cases/cli-02_program_arguments.rs");
 
 #[test]
 fn arguments_are_untouched() {

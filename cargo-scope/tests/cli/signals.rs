@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::auxiliary::{Project, calls, listing};
 
-const TERMINATED: &str = include_str!("../cases/exit-03_terminated_from_outside.rs");
+const TERMINATED: &str = include_str!("../../../tests/cases/exit-03_terminated_from_outside.rs");
 
 /// A command that runs, in a process group of its own as a shell would start it.
 struct Running {

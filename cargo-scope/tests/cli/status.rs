@@ -4,7 +4,7 @@ use std::fs;
 
 use crate::auxiliary::{Project, calls, listing, run};
 
-const ATTEMPT: &str = include_str!("../cases/cli-03_status_of_the_program.rs");
+const ATTEMPT: &str = include_str!("../../../tests/cases/cli-03_status_of_the_program.rs");
 
 #[test]
 fn the_status_is_the_programs() {
@@ -67,7 +67,8 @@ fn a_folder_that_cannot_be_made_stops_before_the_program_runs() {
 
 #[test]
 fn recordings_of_child_processes_are_named_and_kept() {
-    let project = Project::with_runtime("forking", include_str!("../cases/exit-02_fork_then_exit.rs"));
+    let project =
+        Project::with_runtime("forking", include_str!("../../../tests/cases/exit-02_fork_then_exit.rs"));
     let ran = run(&mut project.cargo_scope(&["run", "-o", "out"])).ends_with(0);
     let names: Vec<_> = calls(&project.path("out")).into_iter().map(|(name, _)| name).collect();
     assert!(names.contains(&"parent_only".into()) && !names.contains(&"child_only".into()), "{names:?}");
