@@ -5,7 +5,6 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
@@ -47,7 +46,7 @@ impl Writer {
         std::fs::create_dir_all(folder)?;
         let (file, path) = create_exclusively(folder, place.rank)?;
         let mapped = os::reserve(&file, 0, PAGE).and_then(|()| {
-            file.write_all_at(&fixed_head(place, clock), 0)?;
+            os::write_all_at(&file, &fixed_head(place, clock), 0)?;
             os::map_shared(&file, 0, PAGE as usize)
         });
         match mapped {
@@ -96,14 +95,14 @@ impl Writer {
             if head.len as usize + BLOCK_HEAD <= SMALL {
                 let mut bytes = head.to_bytes().to_vec();
                 parts.iter().for_each(|part| bytes.extend_from_slice(part));
-                return self.file.write_all_at(&bytes, at);
+                return os::write_all_at(&self.file, &bytes, at);
             }
             let mut offset = at + BLOCK_HEAD as u64;
             for part in parts {
-                self.file.write_all_at(part, offset)?;
+                os::write_all_at(&self.file, part, offset)?;
                 offset += part.len() as u64;
             }
-            self.file.write_all_at(&head.to_bytes(), at)
+            os::write_all_at(&self.file, &head.to_bytes(), at)
         })
     }
 
@@ -161,6 +160,7 @@ impl Writer {
         self.header.beats[slot][0].store(now.ticks, Relaxed);
         self.header.beats[slot][1].store(now.ns.cast_unsigned(), Relaxed);
         self.header.last_beat.store(slot as u32 + 1, Release);
+        os::write_back();
     }
 
     /// Notes calls that could not be kept.
@@ -172,6 +172,7 @@ impl Writer {
     pub(crate) fn set_sealed(&self, sealed: bool) {
         let state = if sealed { format::STATE_SEALED } else { format::STATE_OPEN };
         self.header.state.store(state, Release);
+        os::write_back();
     }
 }
 

@@ -1,10 +1,10 @@
 //! The header of a recording as a reader sees it: checked against the file's length.
 
 use std::fs::File;
-use std::os::unix::fs::FileExt;
 
 use crate::clock::{ClockKind, ClockPair};
 use crate::format::{self, CHUNK_BYTES, FieldReader, Header, MAX_SEGMENTS, PAGE};
+use crate::os;
 use crate::recording::{Info, Problem};
 
 /// What the header says, checked against the file's length.
@@ -23,7 +23,7 @@ impl Head {
     pub(super) fn read(file: &File, len: u64) -> Result<Head, Problem> {
         let mut bytes = vec![0; PAGE as usize];
         let there = usize::try_from(len.min(PAGE)).expect("a page fits");
-        file.read_exact_at(&mut bytes[..there], 0)?;
+        os::read_exact_at(file, &mut bytes[..there], 0)?;
         if bytes[..format::MAGIC.len()] != format::MAGIC {
             return Err(Problem::NotARecording);
         }

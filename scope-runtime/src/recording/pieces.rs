@@ -4,12 +4,12 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
 
 use crate::fold::Fold;
 use crate::format::{
     BLOCK_ALIGN, BLOCK_HEAD, BlockHead, CHUNK_BYTES, CHUNK_PAYLOAD, EVENTS_HEAD, FieldReader, PAGE, kind,
 };
+use crate::os;
 use crate::pack;
 use crate::recording::Info;
 use crate::regions::Defined;
@@ -72,7 +72,7 @@ impl RawLane {
 /// Reads the payload of a block, if its checksum fits.
 fn read_payload<'b>(file: &File, at: u64, head: &BlockHead, bytes: &'b mut Vec<u8>) -> Option<&'b [u8]> {
     bytes.resize(head.len as usize, 0);
-    file.read_exact_at(bytes, at + BLOCK_HEAD as u64).ok()?;
+    os::read_exact_at(file, bytes, at + BLOCK_HEAD as u64).ok()?;
     (crc32fast::hash(bytes) == head.payload_crc).then_some(bytes)
 }
 
@@ -89,9 +89,9 @@ impl Pieces {
         let mut bytes = vec![0; CHUNK_BYTES];
         for number in 0..chunks {
             let at = at + number * CHUNK_BYTES as u64;
-            file.read_exact_at(&mut bytes, at)?;
+            os::read_exact_at(file, &mut bytes, at)?;
             let mut again = [0; CHUNK_PAYLOAD];
-            file.read_exact_at(&mut again, at)?;
+            os::read_exact_at(file, &mut again, at)?;
             let mut head = FieldReader(&bytes);
             let (owner, _, sequence) = (head.u32().unwrap_or(0), head.u32(), head.u64().unwrap_or(0));
             // A live program may have given the chunk to another lane while it was read; its
@@ -116,7 +116,8 @@ impl Pieces {
         for slot in (0..2).filter(|_| size > 0) {
             let at = at + slot * size;
             let mut bytes = [0; BLOCK_HEAD];
-            let head = file.read_exact_at(&mut bytes, at).ok().and_then(|()| BlockHead::from_bytes(&bytes));
+            let head =
+                os::read_exact_at(file, &mut bytes, at).ok().and_then(|()| BlockHead::from_bytes(&bytes));
             let Some(head) = head.filter(|head| u64::from(head.len) + BLOCK_HEAD as u64 <= size) else {
                 continue;
             };
@@ -252,7 +253,7 @@ impl Window<'_> {
             let size = Self::SIZE.max(len as u64).min(file_len - at);
             self.bytes.resize(usize::try_from(size).map_err(io::Error::other)?, 0);
             self.start = at;
-            self.file.read_exact_at(&mut self.bytes, at)?;
+            os::read_exact_at(self.file, &mut self.bytes, at)?;
         }
         let from = (at - self.start) as usize;
         Ok(&self.bytes[from..from + len])
