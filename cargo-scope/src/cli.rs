@@ -1,23 +1,32 @@
-//! The command line: subcommands, options and their help.
+//! The command line: subcommands and how they are parsed; `cli/` holds their options.
 //!
 //! `cargo scope run` starts us as `cargo-scope scope run`; a person may type `cargo-scope run`.
 //! Both are parsed by [`Cli::from_command_line`].
 
+mod files;
+mod programs;
+mod setup;
+
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::LazyLock;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Parser, Subcommand};
 
-use crate::build::CargoOptions;
-use crate::export::Ranks;
+pub use self::files::{CollectOptions, ExportKind, ExportOptions, InspectOptions, SelectionOptions};
+pub use self::programs::{ProfileOptions, RunOptions, TestOptions};
+pub use self::setup::{CompletionsOptions, EnvOptions, InitOptions, ManOptions};
 
 /// What `--version` adds: the versions that have to fit together.
-const LONG_VERSION: &str = concat!(
-    env!("CARGO_PKG_VERSION"),
-    "\nscope-runtime: ",
-    env!("CARGO_PKG_VERSION"),
-    "\nprofile.h5: schema 3 of scope-profiler"
-);
+static LONG_VERSION: LazyLock<String> = LazyLock::new(|| {
+    let version = env!("CARGO_PKG_VERSION");
+    let recording = scope_runtime::FORMAT_VERSION;
+    format!(
+        "{version}\nscope-runtime: {version}\nrecording (rank<N>.scope): format version {recording}\n\
+         profile.h5: schema {} of scope-profiler",
+        crate::hdf5::SCHEMA_VERSION
+    )
+});
 
 /// Run a program and see exactly where its time went
 #[derive(Debug, Parser)]
@@ -25,12 +34,15 @@ const LONG_VERSION: &str = concat!(
     name = "cargo-scope",
     bin_name = "cargo scope",
     version,
-    long_version = LONG_VERSION,
+    long_version = LONG_VERSION.as_str(),
     subcommand_required = true,
     arg_required_else_help = true,
     after_help = "See `cargo scope help COMMAND` for more on one command."
 )]
 pub struct Cli {
+    /// Change to DIRECTORY before doing anything
+    #[arg(short = 'C', value_name = "DIRECTORY", global = true)]
+    pub directory: Option<PathBuf>,
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
@@ -53,121 +65,34 @@ fn without_own_name(args: impl Iterator<Item = OsString>) -> impl Iterator<Item 
 pub enum Command {
     /// Build a program as `cargo run` does, run it and write its profile
     Run(RunOptions),
+    /// Build and run test targets as `cargo test` does, and write a profile of each
+    Test(TestOptions),
+    /// Build and run bench targets as `cargo bench` does, and write a profile of each
+    Bench(TestOptions),
     /// Make the outputs from recordings that are there already
     Collect(CollectOptions),
     /// Print the summary of a profile
     Inspect(InspectOptions),
     /// Write other formats from a profile
     Export(ExportOptions),
+    /// Add scope-runtime to a package, and show what to write
+    Init(InitOptions),
+    /// Print shell lines that turn recording on for programs started by hand
+    Env(EnvOptions),
+    /// Print completions for a shell
+    Completions(CompletionsOptions),
+    /// Print the manual page, or write those of all commands to a folder
+    Man(ManOptions),
 }
 
-/// Options of `run`.
-#[derive(Debug, Args)]
-#[command(after_help = "Everything after `--` goes to the program as it is.")]
-pub struct RunOptions {
-    /// What to build and how.
-    #[command(flatten)]
-    pub cargo: CargoOptions,
-    /// Write the outputs to DIR [default: TARGET_DIR/scope/NAME/NUMBER, and `latest` beside it]
-    #[arg(short, long, value_name = "DIR")]
-    pub output: Option<PathBuf>,
-    /// Keep exact totals per call path, but no timeline
-    #[arg(long)]
-    pub totals_only: bool,
-    /// Arguments of the program
-    #[arg(trailing_var_arg = true, value_name = "ARGS")]
-    pub args: Vec<OsString>,
-}
-
-/// Options of `collect`.
-#[derive(Debug, Args)]
-pub struct CollectOptions {
-    /// Folder with the recordings (`rank0.scope`, ...)
-    #[arg(value_name = "DIR")]
-    pub recordings: PathBuf,
-    /// Write the outputs to DIR [default: the folder of the recordings]
-    #[arg(short, long, value_name = "DIR")]
-    pub output: Option<PathBuf>,
-}
-
-/// Options of `inspect`.
-#[derive(Debug, Args)]
-pub struct InspectOptions {
-    /// Profile (`profile.h5`, or a folder with one), of cargo-scope or scope-profiler
-    #[arg(value_name = "PROFILE")]
-    pub profile: PathBuf,
-    /// What to show.
-    #[command(flatten)]
-    pub selection: SelectionOptions,
-}
-
-/// Options of `export`.
-#[derive(Debug, Args)]
-pub struct ExportOptions {
-    /// What to write
-    #[arg(value_enum, value_name = "KIND")]
-    pub kind: ExportKind,
-    /// Profiles (`profile.h5`, or a folder with one), of cargo-scope or scope-profiler
-    #[arg(value_name = "PROFILE", required = true)]
-    pub profiles: Vec<PathBuf>,
-    /// Write the files to DIR [default: the folder of the profile]
-    #[arg(short, long, value_name = "DIR")]
-    pub output: Option<PathBuf>,
-    /// What to write of it.
-    #[command(flatten)]
-    pub selection: SelectionOptions,
-    /// One entry per region instead of one per call path (prof)
-    #[arg(long)]
-    pub no_call_paths: bool,
-    /// Name of the root entry; `<LABEL rank N>` unless given (prof)
-    #[arg(long, value_name = "TEXT")]
-    pub root: Option<String>,
-    /// Label in titles, root entries and file names, once for each PROFILE [default: the label in
-    /// the profile, else the stem of its name]
-    #[arg(long, value_name = "TEXT")]
-    pub label: Vec<String>,
-    /// Width of the picture in pixels (flame)
-    #[arg(long, value_name = "PIXELS", value_parser = clap::value_parser!(u32).range(100..=100_000))]
-    pub width: Option<u32>,
-    /// Leave out frames narrower than this share of the whole, in percent (flame)
-    #[arg(long, value_name = "PERCENT", value_parser = percent, default_value = "0.1")]
-    pub threshold: f64,
-    /// Keep the width of the picture where the window is wider or narrower (flame)
-    #[arg(long)]
-    pub fixed_width: bool,
-    /// Write a picture without search and zoom (flame)
-    #[arg(long)]
-    pub no_javascript: bool,
-}
-
-/// What `export` can write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum ExportKind {
-    /// `profile_rank<N>.prof`, for snakeviz and pstats
-    Prof,
-    /// `flamegraph_rank<N>.svg`, and `flamegraph.svg` of all ranks
-    Flame,
-}
-
-/// Which ranks and regions count.
-#[derive(Clone, Debug, Default, Args)]
-pub struct SelectionOptions {
-    /// Ranks to take: numbers and ranges such as `0,2-4`, or `all`
-    #[arg(long, value_name = "LIST", default_value = "all")]
-    pub ranks: Ranks,
-    /// Take only regions that match this regular expression at the start of their name
-    #[arg(long, value_name = "REGEX")]
-    pub include: Vec<String>,
-    /// Leave out regions that match this regular expression at the start of their name
-    #[arg(long, value_name = "REGEX")]
-    pub exclude: Vec<String>,
-}
-
-fn percent(text: &str) -> Result<f64, String> {
-    let number = text.strip_suffix('%').unwrap_or(text).trim().parse::<f64>();
-    match number {
-        Ok(value) if (0.0..=100.0).contains(&value) => Ok(value),
-        _ => Err(format!("`{text}` is no percentage; give a number from 0 to 100")),
+impl Command {
+    /// What the user wants coloured, if the command takes the option.
+    pub fn color(&self) -> Option<&str> {
+        match self {
+            Command::Run(options) => options.cargo.color.as_deref(),
+            Command::Test(options) | Command::Bench(options) => options.cargo.color.as_deref(),
+            _ => None,
+        }
     }
 }
 
@@ -181,6 +106,7 @@ mod tests {
         let args = line.iter().map(OsString::from);
         match Cli::try_parse_from(without_own_name(args)).unwrap().command {
             Command::Run(options) => options.args,
+            Command::Test(options) => options.args,
             other => panic!("not a run: {other:?}"),
         }
     }
@@ -199,11 +125,7 @@ mod tests {
         assert_eq!(program_args(&["cargo-scope", "run", "--", "a", "--", "b", "--"]), ["a", "--", "b", "--"]);
         assert_eq!(program_args(&["cargo-scope", "run", "a", "-x", "--bin"]), ["a", "-x", "--bin"]);
         assert_eq!(program_args(&["cargo-scope", "run", "--bin", "b", "--", "", "*"]), ["", "*"]);
-    }
-
-    #[test]
-    fn thresholds_are_percentages() {
-        assert_eq!(percent("0.5%"), Ok(0.5));
-        assert!(percent("-1").is_err() && percent("nan").is_err() && percent("101").is_err());
+        assert_eq!(program_args(&["cargo-scope", "run", "-C", "x", "--", "-C", "y"]), ["-C", "y"]);
+        assert_eq!(program_args(&["cargo-scope", "test", "it", "--", "slow", "-q"]), ["slow", "-q"]);
     }
 }

@@ -103,7 +103,10 @@ pub enum Error {
 /// # Errors
 /// When two recordings are of the same rank, a call refers to a region or a parent that is not
 /// there, or a recording changes meanwhile.
-pub fn merge<R: RankRecording>(recordings: &[(&Path, R)], run: &RunInfo) -> Result<MergedProfile, Error> {
+pub fn merge<P: AsRef<Path>, R: RankRecording>(
+    recordings: &[(P, R)],
+    run: &RunInfo,
+) -> Result<MergedProfile, Error> {
     let ranks = in_rank_order(recordings)?;
     let origin_ns = ranks.first().map_or(0, |(_, first)| first.profile().start_ns);
     let profile = MergedProfile { threads: Some(Vec::new()), ..MergedProfile::default() };
@@ -113,7 +116,7 @@ pub fn merge<R: RankRecording>(recordings: &[(&Path, R)], run: &RunInfo) -> Resu
     let mut merger = Merger { profile, ids: HashMap::new(), origin_ns, with_paths };
     let mut columns = Columns::default();
     for (path, recording) in &ranks {
-        merger.add_rank(path, recording, &mut columns)?;
+        merger.add_rank(path.as_ref(), recording, &mut columns)?;
     }
     let heads: Vec<_> = ranks.iter().map(|(_, rank)| (rank.info(), rank.profile())).collect();
     let metadata = metadata::describe(&heads, run);
@@ -124,15 +127,13 @@ pub fn merge<R: RankRecording>(recordings: &[(&Path, R)], run: &RunInfo) -> Resu
     Ok(profile)
 }
 
-fn in_rank_order<'a, R: RankRecording>(
-    recordings: &'a [(&'a Path, R)],
-) -> Result<Vec<&'a (&'a Path, R)>, Error> {
+fn in_rank_order<P: AsRef<Path>, R: RankRecording>(recordings: &[(P, R)]) -> Result<Vec<&(P, R)>, Error> {
     let mut ranks: Vec<_> = recordings.iter().collect();
     ranks.sort_by_key(|(_, recording)| recording.info().rank);
     for pair in ranks.windows(2) {
         let rank = pair[0].1.info().rank;
         if rank == pair[1].1.info().rank {
-            let (first, second) = (pair[0].0.to_path_buf(), pair[1].0.to_path_buf());
+            let (first, second) = (pair[0].0.as_ref().to_path_buf(), pair[1].0.as_ref().to_path_buf());
             return Err(Error::DuplicateRank { rank, first, second });
         }
     }

@@ -7,13 +7,13 @@ use anyhow::{Context, bail, ensure};
 
 use crate::cli::{CollectOptions, ExportKind, ExportOptions, InspectOptions, SelectionOptions};
 use crate::collect::RunInfo;
-use crate::export::{self, ProfOptions, Run, Selection};
+use crate::export::{self, ProfOptions, Ranks, Run, Selection};
 use crate::flame::FlameOptions;
 use crate::hdf5;
 use crate::merged::MergedProfile;
 use crate::outputs::OutputFolder;
 use crate::results::{self, FLAME_FILE, PROF_FILE, PROFILE_FILE};
-use crate::{recordings, say};
+use crate::{build, outputs, recordings, say};
 
 /// Makes the outputs from recordings, which stay.
 ///
@@ -30,12 +30,15 @@ pub fn collect(options: &CollectOptions) -> anyhow::Result<()> {
             from.display()
         );
     }
-    let collected = recordings::read(&found, &RunInfo::default(), None)?;
-    collected.notes.iter().for_each(|note| say::note(format_args!("{note}")));
+    let opened = recordings::open(&found.chosen);
+    let versions = opened.recordings.iter().map(|(_, recording)| recording.info().runtime_version.as_str());
+    let versions = recordings::other_versions(versions);
+    let collected = recordings::merge(opened, &found.others, &RunInfo::default(), None)?;
+    versions.iter().chain(&collected.notes).for_each(|note| say::note(format_args!("{note}")));
     ensure!(!collected.profile.rows.is_empty(), "no call in the recordings of `{}`", from.display());
     let folder = OutputFolder::at(options.output.as_ref().unwrap_or(from))?;
     let name = program_name(&collected.profile).unwrap_or_else(|| "profile".into());
-    let written = results::write(&collected.profile, &name, &folder);
+    let written = results::write(&collected.profile, &name, &folder, &Ranks::All);
     // Only ours, which is empty now: the recordings were made elsewhere.
     folder.remove_recordings()?;
     match written {
@@ -62,7 +65,8 @@ fn program_name(profile: &MergedProfile) -> Option<String> {
 /// # Errors
 /// When the profile cannot be read, does not fit the selection, or cannot be printed.
 pub fn inspect(options: &InspectOptions) -> anyhow::Result<()> {
-    let (path, profile) = open(&options.profile)?;
+    let path = options.profile.clone().map_or_else(latest_profile, Ok)?;
+    let (path, profile) = open(&path)?;
     let summary = results::summary(&label(&path, &profile), &profile, &selection(&options.selection))?;
     match results::print(&summary, &mut anstream::stdout().lock()) {
         // Whoever reads has seen enough, as with `| head`.
@@ -76,11 +80,12 @@ pub fn inspect(options: &InspectOptions) -> anyhow::Result<()> {
 /// # Errors
 /// When a profile cannot be read or does not fit the selection, or a file cannot be written.
 pub fn export(options: &ExportOptions) -> anyhow::Result<()> {
-    let count = options.profiles.len();
+    let paths = if options.profiles.is_empty() { vec![latest_profile()?] } else { options.profiles.clone() };
+    let count = paths.len();
     if !options.label.is_empty() && options.label.len() != count {
         bail!("{} labels for {count} profiles: give --label once for each", options.label.len());
     }
-    let opened = options.profiles.iter().map(|path| open(path)).collect::<anyhow::Result<Vec<_>>>()?;
+    let opened = paths.iter().map(|path| open(path)).collect::<anyhow::Result<Vec<_>>>()?;
     let runs: Vec<Run> = opened
         .iter()
         .enumerate()
@@ -89,10 +94,8 @@ pub fn export(options: &ExportOptions) -> anyhow::Result<()> {
             Run { label: given.unwrap_or_else(|| label(path, profile)), profile }
         })
         .collect();
-    let folder = match &options.output {
-        Some(folder) => folder.clone(),
-        None => opened[0].0.parent().unwrap_or(Path::new("")).to_path_buf(),
-    };
+    // Not beside the profile: a part of it must not take the place of a run's own outputs.
+    let folder = options.output.clone().unwrap_or_default();
     if !folder.as_os_str().is_empty() {
         std::fs::create_dir_all(&folder)
             .with_context(|| format!("failed to make the folder `{}`", folder.display()))?;
@@ -139,6 +142,22 @@ fn selection(options: &SelectionOptions) -> Selection {
         include: options.include.clone(),
         exclude: options.exclude.clone(),
     }
+}
+
+/// The profile of the latest run of the cargo project that the user stands in.
+fn latest_profile() -> anyhow::Result<PathBuf> {
+    let scope = build::workspace_target_directory()
+        .context("no PROFILE was given, and there is no cargo project here to take the latest run of")?
+        .join("scope");
+    let path = outputs::newest_profile(&scope).with_context(|| {
+        format!(
+            "no run in `{}`: run the program by `cargo scope run`, or name a profile that was written to \
+             another folder",
+            scope.display()
+        )
+    })?;
+    say::status("Reading", format_args!("{}", path.display()));
+    Ok(path)
 }
 
 /// Opens a profile file, or the one in a folder.

@@ -13,11 +13,14 @@
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
-/// Numbered folders of one target that are kept.
-const KEPT_RUNS: usize = 10;
+use crate::platform;
+use crate::results::PROFILE_FILE;
+
+/// Numbered folders of one target that are kept unless the user says otherwise.
+pub const KEPT_RUNS: u64 = 10;
 /// Name of the link to the newest run.
 const LATEST: &str = "latest";
 
@@ -39,8 +42,8 @@ fn failed<'a>(action: &'static str, path: &'a Path) -> impl FnOnce(io::Error) ->
 pub struct OutputFolder {
     path: PathBuf,
     recordings: PathBuf,
-    /// Number of the run, in a series of numbered ones.
-    number: Option<u64>,
+    /// Number of the run, in a series of numbered ones, and how many of those are kept.
+    number: Option<(u64, u64)>,
     /// Whether this run made the folder, and may take it away again.
     created: bool,
     /// Tells other runs that a numbered folder is in use.
@@ -48,13 +51,14 @@ pub struct OutputFolder {
 }
 
 impl OutputFolder {
-    /// A new numbered folder in `series`, the folder of all runs of a target.
+    /// A new numbered folder in `series`, the folder of all runs of a target; older ones than the
+    /// last `keep` are removed when it is published.
     ///
     /// # Errors
     /// When the folder cannot be made.
-    pub fn numbered(series: &Path) -> Result<OutputFolder, Error> {
+    pub fn numbered(series: &Path, keep: u64) -> Result<OutputFolder, Error> {
         let series = absolute(series)?;
-        let mut number = numbers_in(&series).last().map_or(1, |last| last + 1);
+        let mut number = next_number(&series);
         loop {
             fs::create_dir_all(&series).map_err(failed("make the folder", &series))?;
             let path = series.join(number.to_string());
@@ -62,7 +66,7 @@ impl OutputFolder {
                 Ok(()) => {
                     let in_use = lock(&path);
                     let recordings = make_recordings(&path)?;
-                    let number = Some(number);
+                    let number = Some((number, keep));
                     return Ok(OutputFolder { path, recordings, number, created: true, in_use });
                 }
                 // Another run was faster.
@@ -123,10 +127,10 @@ impl OutputFolder {
         }
         remove_stale(&self.path, &names)?;
         let _ = fs::remove_dir(&staging);
-        if let Some(number) = self.number {
+        if let Some((number, keep)) = self.number {
             let series = self.path.parent().unwrap_or(&self.path);
             point_latest(series, number)?;
-            remove_old_runs(series);
+            remove_old_runs(series, keep);
         }
         Ok(names.iter().map(|name| self.path.join(name)).collect())
     }
@@ -214,14 +218,18 @@ fn point_latest(series: &Path, number: u64) -> Result<(), Error> {
     // Renamed into place, so that there is a `latest` at every moment.
     let fresh = series.join(format!(".{LATEST}-{number}"));
     let _ = fs::remove_file(&fresh);
-    symlink(number.to_string(), &fresh).map_err(failed("make the link", &fresh))?;
-    fs::rename(&fresh, &link).map_err(failed("make the link", &link))
+    platform::link_folder(&number.to_string(), &fresh).map_err(failed("make the link", &fresh))?;
+    match fs::rename(&fresh, &link) {
+        // A system without links has made none.
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        renamed => renamed.map_err(failed("make the link", &link)),
+    }
 }
 
-/// Removes all but the newest runs; one that is still going on stays. What cannot be removed now
-/// is tried again by the next run.
-fn remove_old_runs(series: &Path) {
-    for number in numbers_in(series).iter().rev().skip(KEPT_RUNS) {
+/// Removes all but the newest runs; one that is still going on stays, as do all where folders
+/// cannot be locked. What cannot be removed now is tried again by the next run.
+fn remove_old_runs(series: &Path, keep: u64) {
+    for number in numbers_in(series).iter().rev().skip(keep.try_into().unwrap_or(usize::MAX)) {
         let path = series.join(number.to_string());
         if let Ok(file) = File::open(&path)
             && file.try_lock().is_ok()
@@ -229,6 +237,26 @@ fn remove_old_runs(series: &Path) {
             let _ = fs::remove_dir_all(&path);
         }
     }
+}
+
+/// The profile written last below `scope`, the folder of all series of a target directory: of each
+/// series the one in `latest`, or else of the highest number.
+pub fn newest_profile(scope: &Path) -> Option<PathBuf> {
+    let series = names_in(scope).unwrap_or_default();
+    let profiles = series.iter().filter_map(|name| {
+        let series = scope.join(name);
+        let numbers = numbers_in(&series).into_iter().rev().map(|number| number.to_string());
+        let runs = std::iter::once(LATEST.to_string()).chain(numbers);
+        let path = runs.map(|run| series.join(run).join(PROFILE_FILE)).find(|path| path.is_file())?;
+        let written = fs::metadata(&path).and_then(|metadata| metadata.modified());
+        Some((written.unwrap_or(SystemTime::UNIX_EPOCH), path))
+    });
+    profiles.max().map(|(_, path)| path)
+}
+
+/// The number behind those of the folders in `series`.
+pub fn next_number(series: &Path) -> u64 {
+    numbers_in(series).last().map_or(1, |last| last.saturating_add(1))
 }
 
 /// Locks a folder until the file is dropped, where the file system can.
@@ -259,24 +287,56 @@ mod tests {
     fn the_last_ten_runs_are_kept_and_latest_is_the_newest() {
         let home = tempfile::tempdir().unwrap();
         let series = home.path().join("scope/heat");
-        let busy = OutputFolder::numbered(&series).unwrap();
+        let busy = OutputFolder::numbered(&series, KEPT_RUNS).unwrap();
         for _ in 0..12 {
-            write_outputs(&OutputFolder::numbered(&series).unwrap(), &["profile.h5"]);
+            write_outputs(&OutputFolder::numbered(&series, KEPT_RUNS).unwrap(), &["profile.h5"]);
         }
         let expected: Vec<u64> = [1].into_iter().chain(4..=13).collect();
         assert_eq!(numbers_in(&series), expected, "run 1 goes on");
         write_outputs(&busy, &["profile.h5"]);
         assert_eq!(fs::read_link(series.join(LATEST)).unwrap(), Path::new("13"));
         drop(busy);
-        write_outputs(&OutputFolder::numbered(&series).unwrap(), &["profile.h5"]);
+        write_outputs(&OutputFolder::numbered(&series, KEPT_RUNS).unwrap(), &["profile.h5"]);
         assert_eq!(numbers_in(&series), (5..=14).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn as_many_runs_are_kept_as_were_asked_for() {
+        let home = tempfile::tempdir().unwrap();
+        let series = home.path().join("heat");
+        for _ in 0..4 {
+            write_outputs(&OutputFolder::numbered(&series, KEPT_RUNS).unwrap(), &["profile.h5"]);
+        }
+        write_outputs(&OutputFolder::numbered(&series, 2).unwrap(), &["profile.h5"]);
+        assert_eq!(numbers_in(&series), [4, 5]);
+    }
+
+    #[test]
+    fn the_newest_profile_is_that_of_the_last_run_of_all_programs() {
+        let home = tempfile::tempdir().unwrap();
+        let scope = home.path().join("scope");
+        assert_eq!(newest_profile(&scope), None);
+        for (name, seconds) in [("zebra", 10), ("heat", 30), ("heat", 20)] {
+            let folder = OutputFolder::numbered(&scope.join(name), KEPT_RUNS).unwrap();
+            write_outputs(&folder, &["profile.h5"]);
+            let time = SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(seconds);
+            File::options()
+                .write(true)
+                .open(folder.path().join("profile.h5"))
+                .unwrap()
+                .set_modified(time)
+                .unwrap();
+        }
+        assert_eq!(newest_profile(&scope), Some(scope.join("heat/latest/profile.h5")));
+        fs::remove_file(scope.join("heat/latest")).unwrap();
+        assert_eq!(newest_profile(&scope), Some(scope.join("heat/2/profile.h5")), "without links");
     }
 
     #[test]
     fn runs_at_the_same_time_get_different_numbers() {
         let home = tempfile::tempdir().unwrap();
         let series = home.path().join("heat");
-        let claim = || (0..20).map(|_| OutputFolder::numbered(&series).unwrap().number.unwrap());
+        let claim = || (0..20).map(|_| OutputFolder::numbered(&series, KEPT_RUNS).unwrap().number.unwrap().0);
         let mut numbers: Vec<u64> = std::thread::scope(|scope| {
             let threads: Vec<_> = (0..4).map(|_| scope.spawn(|| claim().collect::<Vec<_>>())).collect();
             threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
@@ -305,7 +365,7 @@ mod tests {
     #[test]
     fn a_discarded_run_leaves_nothing() {
         let home = tempfile::tempdir().unwrap();
-        OutputFolder::numbered(&home.path().join("scope/heat")).unwrap().discard();
+        OutputFolder::numbered(&home.path().join("scope/heat"), KEPT_RUNS).unwrap().discard();
         assert!(names_in(home.path()).unwrap().is_empty());
         OutputFolder::at(&home.path().join("out")).unwrap().discard();
         assert!(names_in(home.path()).unwrap().is_empty());

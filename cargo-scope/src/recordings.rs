@@ -1,15 +1,19 @@
 //! The recordings of a run: finding them, opening them, and saying what they lack.
 
+mod by_program;
+
 use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use scope_runtime::recording::{Info, Recording};
+use scope_runtime::recording::Recording;
 
+pub use self::by_program::{OfProgram, by_program};
 use crate::collect::{self, RunInfo};
 use crate::merged::MergedProfile;
+use crate::platform;
 use crate::program::Ending;
 
 /// What lies in a folder of recordings.
@@ -19,6 +23,13 @@ pub struct Found {
     pub chosen: Vec<PathBuf>,
     /// Further ones of a rank: of child processes, or of a second copy of the runtime.
     pub others: Vec<PathBuf>,
+}
+
+impl Found {
+    /// All of them.
+    pub fn all(&self) -> Vec<PathBuf> {
+        [self.chosen.as_slice(), &self.others].concat()
+    }
 }
 
 /// Finds the recordings in `folder`. The first one of a rank is `rank<N>.scope`; further
@@ -62,40 +73,70 @@ pub struct Collected {
     pub incomplete: bool,
 }
 
-/// Reads the recordings that were chosen and merges them. How the program ended explains why one
-/// was not ended by it.
-///
-/// # Errors
-/// When they contradict each other. One that cannot be read is noted, and the others count.
-pub fn read(found: &Found, run: &RunInfo, ending: Option<Ending>) -> Result<Collected, collect::Error> {
-    let mut notes = Vec::new();
-    let mut incomplete = false;
-    let mut recordings: Vec<(&Path, Recording)> = Vec::new();
-    for path in &found.chosen {
+/// Recordings that were opened, with their paths, and a line for each that could not be.
+#[derive(Debug, Default)]
+pub struct Opened {
+    /// In the order of the paths.
+    pub recordings: Vec<(PathBuf, Recording)>,
+    /// Why others cannot be read.
+    pub unreadable: Vec<String>,
+}
+
+/// Opens recordings. One that cannot be read is noted, and the others count.
+pub fn open(paths: &[PathBuf]) -> Opened {
+    let mut opened = Opened::default();
+    for path in paths {
         match Recording::open(path) {
-            Ok(recording) => recordings.push((path, recording)),
-            Err(error) => {
-                incomplete = true;
-                notes.push(error.to_string());
-            }
+            Ok(recording) => opened.recordings.push((path.clone(), recording)),
+            Err(error) => opened.unreadable.push(error.to_string()),
         }
     }
-    for (path, recording) in &recordings {
+    opened
+}
+
+/// Merges one recording of each rank; `others` are further ones of theirs, which are only named.
+/// How the program ended explains why a recording was not ended by it.
+///
+/// # Errors
+/// When they contradict each other.
+pub fn merge(
+    opened: Opened,
+    others: &[PathBuf],
+    run: &RunInfo,
+    ending: Option<Ending>,
+) -> Result<Collected, collect::Error> {
+    let mut incomplete = !opened.unreadable.is_empty();
+    let mut notes = opened.unreadable;
+    for (path, recording) in &opened.recordings {
         incomplete |= describe(path, recording, ending, &mut notes);
     }
-    missing_ranks(&recordings, &mut notes);
-    if let Some(first) = found.others.first() {
-        let others = names(found.others.iter().map(|path| file_name(path)));
-        let process = if found.others.len() == 1 { "a further process" } else { "further processes" };
+    missing_ranks(&opened.recordings, &mut notes);
+    if let Some(first) = others.first() {
+        let names = names(others.iter().map(|path| file_name(path)));
+        let process = if others.len() == 1 { "a further process" } else { "further processes" };
         let folder = first.parent().unwrap_or(first).display();
-        notes.push(format!("recordings of {process} are not in this profile: {others} in `{folder}`"));
+        notes.push(format!("recordings of {process} are not in this profile: {names} in `{folder}`"));
         incomplete = true;
     }
-    Ok(Collected { profile: collect::merge(&recordings, run)?, notes, incomplete })
+    Ok(Collected { profile: collect::merge(&opened.recordings, run)?, notes, incomplete })
+}
+
+/// The line to write where scope-runtime has another version than this command.
+pub fn other_versions<'a>(versions: impl IntoIterator<Item = &'a str>) -> Option<String> {
+    const OURS: &str = env!("CARGO_PKG_VERSION");
+    let mut others: Vec<&str> = versions.into_iter().filter(|&version| version != OURS).collect();
+    others.sort_unstable();
+    others.dedup();
+    (!others.is_empty()).then(|| {
+        let theirs = others.join(" and ");
+        format!(
+            "the program has scope-runtime {theirs}, this is cargo-scope {OURS}: use the same version of both"
+        )
+    })
 }
 
 /// Names the ranks that the launcher started and that left nothing.
-fn missing_ranks(recordings: &[(&Path, Recording)], notes: &mut Vec<String>) {
+fn missing_ranks(recordings: &[(PathBuf, Recording)], notes: &mut Vec<String>) {
     let size = recordings.iter().map(|(_, recording)| recording.info().ranks).max().unwrap_or(0);
     let there: HashSet<u32> = recordings.iter().map(|(_, recording)| recording.info().rank).collect();
     let missing: Vec<String> =
@@ -110,14 +151,7 @@ fn missing_ranks(recordings: &[(&Path, Recording)], notes: &mut Vec<String>) {
 fn describe(path: &Path, recording: &Recording, ending: Option<Ending>, notes: &mut Vec<String>) -> bool {
     let (info, profile) = (recording.info(), recording.profile());
     let rank = format!("rank {}", info.rank);
-    if info.runtime_version != env!("CARGO_PKG_VERSION") {
-        notes.push(format!(
-            "{rank}: recorded by scope-runtime {}, read by cargo-scope {}; use the same version of both",
-            info.runtime_version,
-            env!("CARGO_PKG_VERSION")
-        ));
-    }
-    let running = !info.sealed && is_running(info);
+    let running = !info.sealed && platform::is_running(info.pid);
     if running {
         let pid = info.pid;
         notes.push(format!("{rank}: process {pid} is still recording; this is what it did so far"));
@@ -180,13 +214,6 @@ fn file_name(path: &Path) -> &str {
     path.file_name().and_then(OsStr::to_str).unwrap_or_default()
 }
 
-/// Whether the process that wrote an unsealed recording lives, on this machine.
-fn is_running(info: &Info) -> bool {
-    let Ok(pid @ 1..) = i32::try_from(info.pid) else { return false };
-    // SAFETY: signal 0 only asks.
-    unsafe { libc::kill(pid, 0) == 0 }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -209,6 +236,13 @@ mod tests {
             |paths: &[PathBuf]| paths.iter().map(|path| file_name(path).to_owned()).collect::<Vec<_>>();
         assert_eq!(names_of(&found.chosen), ["rank0.scope", "rank2.scope", "rank10.scope"]);
         assert_eq!(names_of(&found.others), ["rank0.9.1.scope", "rank0.77.0.scope"]);
+    }
+
+    #[test]
+    fn versions_that_differ_are_told_once() {
+        assert_eq!(other_versions([env!("CARGO_PKG_VERSION")]), None);
+        let line = other_versions(["0.0.7", env!("CARGO_PKG_VERSION"), "0.0.7"]).unwrap();
+        assert!(line.starts_with("the program has scope-runtime 0.0.7, this is cargo-scope"), "{line}");
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 
-use crate::export::{self, ProfOptions, Run, Selection};
+use crate::export::{self, ProfOptions, Ranks, Run, Selection};
 use crate::flame::FlameOptions;
 use crate::hdf5;
 use crate::merged::{MergedProfile, MetadataValue};
@@ -25,29 +25,40 @@ pub struct Written {
     pub label: String,
     /// The profile as read back from its file, so that what is shown is what the file says.
     pub profile: MergedProfile,
+    /// The ranks that have files and count in the summary.
+    pub ranks: Ranks,
     /// The files, in order of their names.
     pub files: Vec<PathBuf>,
 }
 
-/// Writes `profile` and its exports to `folder`, all or none.
+/// Writes `profile` and the exports of these ranks to `folder`, all or none.
 ///
 /// # Errors
 /// When a file cannot be written, or the profile cannot be read back. Files of an earlier run
 /// then stay.
-pub fn write(profile: &MergedProfile, label: &str, folder: &OutputFolder) -> anyhow::Result<Written> {
+pub fn write(
+    profile: &MergedProfile,
+    label: &str,
+    folder: &OutputFolder,
+    ranks: &Ranks,
+) -> anyhow::Result<Written> {
     let staging = folder.staging()?;
     let path = staging.join(PROFILE_FILE);
     hdf5::write(profile, &path)?;
     let profile = hdf5::read(&path).context("failed to read back the profile just written")?;
-    let (all, flame) = (Selection::default(), FlameOptions::default());
+    let (selection, flame) = (of_ranks(ranks), FlameOptions::default());
     let runs = [Run { label: label.to_string(), profile: &profile }];
-    export::export_prof(&runs, &staging.join(PROF_FILE), &all, &ProfOptions::default())?;
-    export::export_flame(&runs, &staging.join(FLAME_FILE), &all, &flame)?;
+    export::export_prof(&runs, &staging.join(PROF_FILE), &selection, &ProfOptions::default())?;
+    export::export_flame(&runs, &staging.join(FLAME_FILE), &selection, &flame)?;
     if profile.ranks() > 1 {
-        export::export_merged_flame(&runs, &staging.join(FLAME_FILE), &all, &flame)?;
+        export::export_merged_flame(&runs, &staging.join(FLAME_FILE), &selection, &flame)?;
     }
     let files = folder.publish()?;
-    Ok(Written { label: label.to_string(), profile, files })
+    Ok(Written { label: label.to_string(), profile, ranks: ranks.clone(), files })
+}
+
+fn of_ranks(ranks: &Ranks) -> Selection {
+    Selection { ranks: ranks.clone(), ..Selection::default() }
 }
 
 /// Prints the summary to stderr, with the files that were written.
@@ -55,7 +66,7 @@ pub fn write(profile: &MergedProfile, label: &str, folder: &OutputFolder) -> any
 /// # Errors
 /// When the calls of the profile do not nest.
 pub fn summarise(written: &Written) -> anyhow::Result<()> {
-    let mut summary = summary(&written.label, &written.profile, &Selection::default())?;
+    let mut summary = summary(&written.label, &written.profile, &of_ranks(&written.ranks))?;
     summary.files = written.files.iter().map(|file| output_file(file)).collect();
     // A closed stderr is no reason to fail.
     let _ = print(&summary, &mut anstream::stderr().lock());

@@ -3,6 +3,18 @@
 use std::fmt::Arguments;
 use std::io::Write;
 
+use anstream::ColorChoice;
+
+/// Colours as cargo does it: `--color` first, then `CARGO_TERM_COLOR`, else on a terminal.
+pub fn choose_color(given: Option<&str>) {
+    let variable = std::env::var("CARGO_TERM_COLOR").ok();
+    match given.or(variable.as_deref()) {
+        Some("always") => ColorChoice::Always.write_global(),
+        Some("never") => ColorChoice::Never.write_global(),
+        _ => {}
+    }
+}
+
 /// Writes one line, marked as ours. A closed stderr is no reason to fail.
 pub fn note(text: Arguments<'_>) {
     let _ = writeln!(anstream::stderr().lock(), "scope: {text}");

@@ -23,6 +23,7 @@ use self::rows::Rows;
 use crate::merged::{MergedProfile, MetadataValue};
 use crate::names::visible;
 use crate::paths::NamedPaths;
+use crate::shell;
 use crate::units::{counted, duration};
 
 /// What the table is made from. Times in ns.
@@ -171,15 +172,10 @@ impl Summary {
 /// Most lines of files: a run of 1,000 ranks writes 2,000.
 const MAX_FILES: usize = 12;
 
-/// `path` as a shell takes it for one word.
+/// `path` as a shell takes it for one word. One that would control the terminal is shown, at the
+/// price that it cannot be pasted.
 fn in_shell(path: &str) -> String {
-    let plain = |c: char| c.is_alphanumeric() || "/._-+=@%:,".contains(c);
-    if !path.is_empty() && path.chars().all(plain) {
-        return path.to_string();
-    }
-    // One that would control the terminal is shown, at the price that it cannot be pasted.
-    let shown = if path.chars().any(char::is_control) { visible(path) } else { path.into() };
-    format!("'{}'", shown.replace('\'', r"'\''"))
+    if path.chars().any(char::is_control) { shell::word(&visible(path)) } else { shell::word(path) }
 }
 
 /// Styles, or none.

@@ -64,6 +64,17 @@ impl fmt::Display for Ranks {
 }
 
 impl Ranks {
+    /// Those of a profile with `ranks` of them; all where none of the list is there.
+    pub fn present(&self, ranks: u32) -> Ranks {
+        match self {
+            Ranks::All => Ranks::All,
+            Ranks::List(list) => {
+                let present: Vec<u32> = list.iter().copied().filter(|&rank| rank < ranks).collect();
+                if present.is_empty() { Ranks::All } else { Ranks::List(present) }
+            }
+        }
+    }
+
     /// The ranks as numbers, of a profile with `ranks` of them.
     ///
     /// # Errors
@@ -94,6 +105,14 @@ mod tests {
         for text in ["", ",", "-1", "4-2", "1-2-3", "x", "+1", "0-4000000000", "99999999999"] {
             assert_eq!(list(text), None, "{text}");
         }
+    }
+
+    #[test]
+    fn a_list_can_be_cut_to_the_ranks_that_are_there() {
+        let list = Ranks::List(vec![1, 5]);
+        assert_eq!(list.present(6), list);
+        assert_eq!(list.present(2), Ranks::List(vec![1]));
+        assert_eq!(list.present(1), Ranks::All);
     }
 
     #[test]

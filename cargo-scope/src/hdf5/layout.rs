@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use crate::merged::{Aggregate, Events, PathRow, Row, Statistics, TaskRow, ThreadRow};
 
 /// Version that is written; readers take 1 to this one.
-pub(super) const SCHEMA: i64 = 3;
+pub const SCHEMA: i64 = 3;
 pub(super) const SCHEMA_ATTRIBUTE: &str = "scope_profiler_schema";
 pub(super) const LAYOUT_ATTRIBUTE: &str = "storage_layout";
 pub(super) const COLUMNAR: &str = "columnar";

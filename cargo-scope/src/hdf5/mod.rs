@@ -21,5 +21,6 @@ mod values;
 mod write;
 
 pub use error::Error;
+pub use layout::SCHEMA as SCHEMA_VERSION;
 pub use read::read;
 pub use write::write;

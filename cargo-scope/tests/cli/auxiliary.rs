@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -40,6 +41,20 @@ impl Project {
         project
     }
 
+    /// A package whose dependency `scope-runtime` is a crate without code, of this version and with
+    /// these features.
+    pub(crate) fn with_other_runtime(name: &str, version: &str, features: &str) -> Project {
+        let dependency = format!("scope-runtime = {{ path = \"runtime\", features = {features} }}\n");
+        let project = Project::package(name, "use scope_runtime as _;\nfn main() {}\n", &dependency);
+        let manifest = format!(
+            "[package]\nname = \"scope-runtime\"\nversion = \"{version}\"\nedition = \"2021\"\n\n\
+             [features]\noff = []\n"
+        );
+        project.write("runtime/Cargo.toml", &manifest);
+        project.write("runtime/src/lib.rs", "");
+        project
+    }
+
     fn package(name: &str, main: &str, dependencies: &str) -> Project {
         let home = TempDir::new().unwrap();
         let manifest = format!(
@@ -62,6 +77,19 @@ impl Project {
         let path = self.path(relative);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
+    }
+
+    /// A file that can be started.
+    pub(crate) fn write_script(&self, relative: &str, text: &str) {
+        self.write(relative, text);
+        let mut permissions = fs::metadata(self.path(relative)).unwrap().permissions();
+        permissions.set_mode(0o755);
+        fs::set_permissions(self.path(relative), permissions).unwrap();
+    }
+
+    /// Adds text to the end of a file.
+    pub(crate) fn append(&self, relative: &str, text: &str) {
+        self.write(relative, &(fs::read_to_string(self.path(relative)).unwrap() + text));
     }
 
     /// `cargo scope ARGS` in the project's folder.

@@ -36,7 +36,7 @@ fn help_and_version_are_our_own() {
         let ran = run(&mut project.cargo_scope(args)).ends_with(0);
         assert!(ran.stdout.contains(word), "{ran:#?}");
     };
-    text(&["--help"], "Usage: cargo scope <COMMAND>");
+    text(&["--help"], "Usage: cargo scope [OPTIONS] <COMMAND>");
     text(&["run", "--help"], "Usage: cargo scope run [OPTIONS] [ARGS]...");
     text(&["--version"], concat!("cargo-scope ", env!("CARGO_PKG_VERSION")));
 }

@@ -1,6 +1,6 @@
 //! What cargo's configuration says about running a program holds for ours (case cli-05).
 
-use crate::auxiliary::{Project, calls, host, listing, run};
+use crate::auxiliary::{Project, host, run};
 
 #[test]
 fn the_runner_of_the_project_is_used() {
@@ -22,34 +22,4 @@ fn env_of_the_configuration_and_of_cargo_holds() {
     run(&mut project.cargo_scope(&["run"])).prints("set configured\n");
     run(&mut project.cargo_scope(&["run", "--config", "env.FROM_CONFIG='given'"]))
         .prints("given configured\n");
-}
-
-#[test]
-fn ranks_of_an_mpi_launcher_get_a_profile_each() {
-    let Ok(families) = std::env::var("SCOPE_TEST_MPI") else {
-        eprintln!("left out: SCOPE_TEST_MPI is not set");
-        return;
-    };
-    let main = "#[scope_runtime::scope]\nfn work() {}\nfn main() { work(); println!(\"rank\"); }\n";
-    let project = Project::with_runtime("ranks", main);
-    for family in families.split_whitespace() {
-        let oversubscribe = if family == "openmpi" { "\"--oversubscribe\", " } else { "" };
-        let runner = format!("runner = [\"mpirun.{family}\", {oversubscribe}\"-n\", \"2\"]\n");
-        project.write(".cargo/config.toml", &format!("[target.'cfg(unix)']\n{runner}"));
-        let mut command = project.cargo_scope(&["run", "-o", family]);
-        // Tests may run in a container, as its only user.
-        command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
-        run(&mut command).prints("rank\nrank\n");
-        let work = |_| ("work".to_string(), 1);
-        assert_eq!(calls(&project.path(family)), [0, 1].map(work), "{family}");
-        let expected = [
-            "flamegraph.svg",
-            "flamegraph_rank0.svg",
-            "flamegraph_rank1.svg",
-            "profile.h5",
-            "profile_rank0.prof",
-            "profile_rank1.prof",
-        ];
-        assert_eq!(listing(&project.path(family)), expected, "{family}");
-    }
 }

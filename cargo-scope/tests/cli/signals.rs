@@ -18,6 +18,11 @@ struct Running {
 impl Running {
     /// Starts `command` and waits until the program has printed its first line.
     fn start(command: &mut Command) -> Running {
+        Running::start_after(command, "ready\n")
+    }
+
+    /// Starts `command` and waits until it has printed a line that ends so.
+    fn start_after(command: &mut Command, awaited: &str) -> Running {
         command.process_group(0).stdout(Stdio::piped()).stderr(Stdio::piped());
         // Tests that run in the background of a shell inherit that it ignores interrupts.
         // SAFETY: between fork and exec the closure calls `signal` alone, which is allowed there.
@@ -32,8 +37,10 @@ impl Running {
         let mut child = command.spawn().unwrap();
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
         let mut line = String::new();
-        stdout.read_line(&mut line).unwrap();
-        assert_eq!(line, "ready\n");
+        while !line.ends_with(awaited) {
+            line.clear();
+            assert_ne!(stdout.read_line(&mut line).unwrap(), 0, "it ended before `{awaited}`");
+        }
         // Time for the first region.
         std::thread::sleep(Duration::from_millis(100));
         Running { child, stdout }
@@ -77,6 +84,41 @@ fn an_interrupt_ends_the_program_and_its_profile_is_written() {
     assert_eq!(status, 130, "{stderr}");
     assert!(calls(&project.path("out"))[0].1 > 0);
     assert!(!listing(&project.path("out")).contains(&"recordings".to_string()));
+}
+
+#[test]
+fn an_interrupt_to_us_alone_is_passed_on() {
+    let project = Project::with_runtime("asked", TERMINATED);
+    let running = Running::start(&mut project.cargo_scope(&["run", "-o", "out"]));
+    running.signal(libc::SIGINT, false);
+    let (status, _, stderr) = running.end();
+    assert_eq!(status, 130, "{stderr}");
+    assert!(calls(&project.path("out"))[0].1 > 0);
+}
+
+#[test]
+fn a_signal_to_us_reaches_the_tests_that_run() {
+    let project = Project::with_runtime("terminated-test", "fn main() {}\n");
+    let test = r#"
+        use std::io::Write;
+
+        #[scope_runtime::scope]
+        fn turn() { std::thread::sleep(std::time::Duration::from_millis(20)) }
+
+        #[test]
+        fn endless() {
+            // Past the capture of the test harness.
+            writeln!(std::io::stdout(), "ready").unwrap();
+            (0..3000).for_each(|_| turn());
+        }
+    "#;
+    project.write("tests/it.rs", test);
+    let mut command = project.cargo_scope(&["test", "it", "-q", "-o", "out", "--", "--nocapture"]);
+    let running = Running::start_after(&mut command, "ready\n");
+    running.signal(libc::SIGTERM, false);
+    let (status, _, stderr) = running.end();
+    assert_ne!(status, 0, "{stderr}");
+    assert!(calls(&project.path("out"))[0].1 > 0, "{stderr}");
 }
 
 #[test]

@@ -48,7 +48,7 @@ fn warnings_are_shown_once() {
 #[test]
 fn a_program_without_scope_runtime_is_told_what_to_do() {
     let project = Project::plain("unmarked", "fn main() { std::process::exit(4) }");
-    run(&mut project.cargo_scope(&["run", "-o", "out"])).ends_with(4).says("cargo add scope-runtime");
+    run(&mut project.cargo_scope(&["run", "-o", "out"])).ends_with(4).says("cargo scope init");
     assert!(!project.path("out").exists());
     let project = Project::with_runtime("unused", "fn main() { let _s = scope_runtime::init(); }");
     let ran =
@@ -75,4 +75,15 @@ fn recordings_of_child_processes_are_named_and_kept() {
     let kept = listing(&project.path("out/recordings"));
     assert_eq!(kept.len(), 2, "{kept:?}");
     assert!(kept.iter().any(|name| name != "rank0.scope" && ran.stderr.contains(name)), "{}", ran.stderr);
+}
+
+#[test]
+fn a_runtime_that_is_turned_off_or_of_another_version_is_named() {
+    let project = Project::with_other_runtime("turned-off", env!("CARGO_PKG_VERSION"), "[\"off\"]");
+    let ran = run(&mut project.cargo_scope(&["run"])).ends_with(0).says("with its feature `off`");
+    assert_eq!(ran.stderr.matches("scope: ").count(), 1, "{}", ran.stderr);
+    let project = Project::with_other_runtime("outdated", "0.0.7", "[]");
+    let both = format!("has scope-runtime 0.0.7, this is cargo-scope {}:", env!("CARGO_PKG_VERSION"));
+    let ran = run(&mut project.cargo_scope(&["run"])).ends_with(0).says(&both);
+    assert_eq!(ran.stderr.matches("use the same version").count(), 1, "{}", ran.stderr);
 }

@@ -38,3 +38,29 @@ fn recordings_made_by_hand_are_collected() {
     assert!(listing(&project.path("empty")).is_empty());
     run(&mut project.cargo_scope(&["collect", "missing"])).ends_with(1).says("missing");
 }
+
+#[test]
+fn without_a_path_the_latest_run_counts() {
+    let project = Project::with_runtime("latest", PROGRAM);
+    let scope = |args: &[&str]| {
+        let mut command = project.cargo_scope(args);
+        command.env("CARGO_TARGET_DIR", project.path("built here"));
+        command
+    };
+    run(&mut scope(&["inspect"]))
+        .ends_with(1)
+        .says("built here/scope`: run the program by `cargo scope run`");
+    run(&mut scope(&["run", "--keep", "1"])).ends_with(0);
+    run(&mut scope(&["run", "--keep", "1"])).ends_with(0);
+    assert_eq!(listing(&project.path("built here/scope/latest")), ["2", "latest"], "--keep 1");
+    let shown = run(&mut scope(&["inspect"])).ends_with(0).says("scope/latest/latest/profile.h5");
+    assert!(shown.stdout.contains("outer"), "{}", shown.stdout);
+    // Exports go where the user stands: a part must not take the place of the run's own outputs.
+    project.write("elsewhere/file", "");
+    let mut export = scope(&["export", "flame", "--include", "inner"]);
+    run(export.current_dir(project.path("elsewhere"))).ends_with(0);
+    assert_eq!(listing(&project.path("elsewhere")), ["file", "flamegraph_rank0.svg"]);
+    let outside = tempfile::tempdir().unwrap();
+    let mut inspect = project.cargo_scope(&["inspect"]);
+    run(inspect.current_dir(outside.path())).ends_with(1).says("no PROFILE was given");
+}

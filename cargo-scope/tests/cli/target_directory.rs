@@ -69,10 +69,7 @@ fn another_cargo_is_used() {
         project.path("log").display(),
         crate::auxiliary::cargo()
     );
-    project.write("my-cargo", &script);
-    let mut permissions = fs::metadata(project.path("my-cargo")).unwrap().permissions();
-    std::os::unix::fs::PermissionsExt::set_mode(&mut permissions, 0o755);
-    fs::set_permissions(project.path("my-cargo"), permissions).unwrap();
+    project.write_script("my-cargo", &script);
     run(project.binary().arg("run").env("CARGO", project.path("my-cargo"))).prints("here\n");
     let log = fs::read_to_string(project.path("log")).unwrap();
     assert!(log.contains("build ") && log.contains("run "), "{log}");

@@ -1,0 +1,112 @@
+//! Options of the commands that start from files: `collect`, `inspect`, `export`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use crate::export::Ranks;
+
+/// Options of `collect`.
+#[derive(Debug, Args)]
+pub struct CollectOptions {
+    /// Folder with the recordings (`rank0.scope`, ...)
+    #[arg(value_name = "DIR")]
+    pub recordings: PathBuf,
+    /// Write the outputs to DIR [default: the folder of the recordings]
+    #[arg(short, long, value_name = "DIR")]
+    pub output: Option<PathBuf>,
+}
+
+/// Options of `inspect`.
+#[derive(Debug, Args)]
+pub struct InspectOptions {
+    /// Profile (`profile.h5`, or a folder with one), of cargo-scope or scope-profiler [default: that
+    /// of the latest run of this cargo project]
+    #[arg(value_name = "PROFILE")]
+    pub profile: Option<PathBuf>,
+    /// What to show.
+    #[command(flatten)]
+    pub selection: SelectionOptions,
+}
+
+/// Options of `export`.
+#[derive(Debug, Args)]
+pub struct ExportOptions {
+    /// What to write
+    #[arg(value_enum, value_name = "KIND")]
+    pub kind: ExportKind,
+    /// Profiles (`profile.h5`, or a folder with one), of cargo-scope or scope-profiler [default: that
+    /// of the latest run of this cargo project]
+    #[arg(value_name = "PROFILE")]
+    pub profiles: Vec<PathBuf>,
+    /// Write the files to DIR [default: the working directory]
+    #[arg(short, long, value_name = "DIR")]
+    pub output: Option<PathBuf>,
+    /// What to write of it.
+    #[command(flatten)]
+    pub selection: SelectionOptions,
+    /// One entry per region instead of one per call path (prof)
+    #[arg(long)]
+    pub no_call_paths: bool,
+    /// Name of the root entry; `<LABEL rank N>` unless given (prof)
+    #[arg(long, value_name = "TEXT")]
+    pub root: Option<String>,
+    /// Label in titles, root entries and file names, once for each PROFILE [default: the label in
+    /// the profile, else the stem of its name]
+    #[arg(long, value_name = "TEXT")]
+    pub label: Vec<String>,
+    /// Width of the picture in pixels (flame)
+    #[arg(long, value_name = "PIXELS", value_parser = clap::value_parser!(u32).range(100..=100_000))]
+    pub width: Option<u32>,
+    /// Leave out frames narrower than this share of the whole, in percent (flame)
+    #[arg(long, value_name = "PERCENT", value_parser = percent, default_value = "0.1")]
+    pub threshold: f64,
+    /// Keep the width of the picture where the window is wider or narrower (flame)
+    #[arg(long)]
+    pub fixed_width: bool,
+    /// Write a picture without search and zoom (flame)
+    #[arg(long)]
+    pub no_javascript: bool,
+}
+
+/// What `export` can write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ExportKind {
+    /// `profile_rank<N>.prof`, for snakeviz and pstats
+    Prof,
+    /// `flamegraph_rank<N>.svg`, and `flamegraph.svg` of all ranks
+    Flame,
+}
+
+/// Which ranks and regions count.
+#[derive(Clone, Debug, Default, Args)]
+pub struct SelectionOptions {
+    /// Ranks to take: numbers and ranges such as `0,2-4`, or `all`
+    #[arg(long, value_name = "LIST", default_value = "all")]
+    pub ranks: Ranks,
+    /// Take only regions that match this regular expression at the start of their name
+    #[arg(long, value_name = "REGEX")]
+    pub include: Vec<String>,
+    /// Leave out regions that match this regular expression at the start of their name
+    #[arg(long, value_name = "REGEX")]
+    pub exclude: Vec<String>,
+}
+
+fn percent(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix('%').unwrap_or(text).trim().parse::<f64>();
+    match number {
+        Ok(value) if (0.0..=100.0).contains(&value) => Ok(value),
+        _ => Err(format!("`{text}` is no percentage; give a number from 0 to 100")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thresholds_are_percentages() {
+        assert_eq!(percent("0.5%"), Ok(0.5));
+        assert!(percent("-1").is_err() && percent("nan").is_err() && percent("101").is_err());
+    }
+}

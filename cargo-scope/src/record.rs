@@ -1,0 +1,73 @@
+//! Runs what was built with recording turned on, here or on several ranks.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::Context;
+
+use crate::build::{self, Built, CargoOptions, Task};
+use crate::cli::ProfileOptions;
+use crate::launcher::Launcher;
+use crate::program::{self, Ending, Recipient};
+
+/// How programs are started.
+#[derive(Debug)]
+pub struct Start {
+    launcher: Option<Launcher>,
+    totals_only: bool,
+}
+
+impl Start {
+    /// From what the user wants.
+    ///
+    /// # Errors
+    /// When there is no launcher for several ranks.
+    pub fn new(options: &ProfileOptions) -> anyhow::Result<Start> {
+        let launcher = Launcher::choose(options.launcher.as_deref(), options.rank_count)?;
+        Ok(Start { launcher, totals_only: options.totals_only })
+    }
+
+    /// The command that runs what was built and records to the folder `recordings`; it takes the
+    /// program's arguments after a `--`.
+    ///
+    /// # Errors
+    /// When the launcher cannot be made the runner.
+    pub fn command(
+        &self,
+        options: &CargoOptions,
+        task: Task<'_>,
+        built: &Built,
+        recordings: &Path,
+    ) -> anyhow::Result<Command> {
+        let mut variables = vec![("SCOPE_OUTPUT", recordings.as_os_str())];
+        variables.extend(self.totals_only.then_some(("SCOPE_TOTALS_ONLY", "1".as_ref())));
+        let names = passed_on(variables.iter().map(|(name, _)| *name));
+        let runner = match &self.launcher {
+            Some(launcher) => Some(launcher.as_runner(options, built, &names)?),
+            None => None,
+        };
+        let mut command = build::run_command(options, task, built, runner.as_slice());
+        command.envs(variables);
+        Ok(command)
+    }
+}
+
+/// The variables that a recording depends on: those that we set, and those that the user has set.
+fn passed_on<'a>(ours: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let mut names: Vec<&str> = ours.collect();
+    for name in ["SCOPE_TOTALS_ONLY", "SCOPE_EVENT_LIMIT", "SCOPE_MPI"] {
+        if !names.contains(&name) && std::env::var_os(name).is_some() {
+            names.push(name);
+        }
+    }
+    names
+}
+
+/// Runs a command of cargo to its end.
+///
+/// # Errors
+/// When it cannot be started.
+pub fn to_its_end(command: &mut Command, recipient: Recipient) -> anyhow::Result<Ending> {
+    program::run(command, recipient)
+        .with_context(|| format!("failed to run `{}`", command.get_program().display()))
+}
