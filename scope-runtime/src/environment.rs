@@ -96,15 +96,18 @@ const LAUNCHERS: [(&str, &str); 7] = [
     ("PMIX_RANK", "PMIX_SIZE"),
     ("PMI_RANK", "PMI_SIZE"),
     ("MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE"),
-    ("SLURM_PROCID", "SLURM_NTASKS"),
+    (SLURM_RANK, "SLURM_STEP_NUM_TASKS"),
     ("ALPS_APP_PE", "ALPS_APP_SIZE"),
     ("PALS_RANKID", "PALS_SIZE"),
 ];
+const SLURM_RANK: &str = "SLURM_PROCID";
 
-/// Rank 0 of 1 unless a launcher says otherwise; `SCOPE_MPI=0` makes us not ask.
+/// Rank 0 of 1 unless a launcher says otherwise. `SCOPE_MPI=0` makes us not ask; `SCOPE_MPI=1`
+/// makes us believe Slurm's rank wherever it is.
 fn place_from(variable: &dyn Fn(&str) -> Option<String>) -> Result<Place, String> {
     let alone = Place { rank: 0, ranks: 1 };
-    if switch(variable, "SCOPE_MPI")? == Some(false) {
+    let by_hand = switch(variable, "SCOPE_MPI")?;
+    if by_hand == Some(false) {
         return Ok(alone);
     }
     let number = |name: &str| match variable(name) {
@@ -114,12 +117,8 @@ fn place_from(variable: &dyn Fn(&str) -> Option<String>) -> Result<Place, String
             Err(_) => Err(format!("{name} is `{text}`, not a number: unset it or set SCOPE_MPI=0")),
         },
     };
-    // Inside an allocation, but not under srun, SLURM_PROCID is there too (0) and says nothing;
-    // a rank that srun gave comes with the id of its step's task.
-    let under_srun =
-        variable("SLURM_STEP_ID").is_some() && variable("SLURM_STEP_ID").as_deref() != Some("4294967290");
     for (rank_name, size_name) in LAUNCHERS {
-        if rank_name.starts_with("SLURM") && !under_srun {
+        if rank_name == SLURM_RANK && by_hand.is_none() && !is_under_srun(variable) {
             continue;
         }
         if let Some(rank) = number(rank_name)? {
@@ -128,6 +127,15 @@ fn place_from(variable: &dyn Fn(&str) -> Option<String>) -> Result<Place, String
         }
     }
     Ok(alone)
+}
+
+/// Whether the process is a task of a step that `srun` began. In an allocation and in a batch script
+/// the rank is there too, always 0; their steps, if any, have numbers from the upper end.
+fn is_under_srun(variable: &dyn Fn(&str) -> Option<String>) -> bool {
+    /// `SLURM_MAX_NORMAL_STEP_ID` of slurm.h.
+    const LAST_STEP: u32 = 0xffff_fff0;
+    let step = variable("SLURM_STEP_ID").and_then(|text| text.parse::<u32>().ok());
+    step.is_some_and(|step| step <= LAST_STEP)
 }
 
 #[cfg(test)]
@@ -145,8 +153,22 @@ mod tests {
         assert_eq!(place_in(&open_mpi), Ok(Place { rank: 2, ranks: 4 }));
         assert_eq!(place_in(&[("PMI_RANK", "3")]), Ok(Place { rank: 3, ranks: 4 }));
         assert_eq!(place_in(&[("SLURM_PROCID", "3")]), Ok(Place { rank: 0, ranks: 1 }));
-        let srun = [("SLURM_PROCID", "3"), ("SLURM_STEP_ID", "0"), ("SLURM_NTASKS", "8")];
+        let srun = [("SLURM_PROCID", "3"), ("SLURM_STEP_ID", "0"), ("SLURM_STEP_NUM_TASKS", "8")];
         assert_eq!(place_in(&srun), Ok(Place { rank: 3, ranks: 8 }));
+        for (rank, size) in LAUNCHERS.into_iter().filter(|(rank, _)| *rank != SLURM_RANK) {
+            assert_eq!(place_in(&[(rank, "1"), (size, "3")]), Ok(Place { rank: 1, ranks: 3 }), "{rank}");
+        }
+    }
+
+    #[test]
+    fn a_script_in_an_allocation_is_no_rank_unless_the_user_says_so() {
+        // The step ids of an interactive step and of a batch script, and none.
+        for step in ["4294967290", "4294967291", ""] {
+            let script = [("SLURM_PROCID", "0"), ("SLURM_STEP_ID", step), ("SLURM_STEP_NUM_TASKS", "4")];
+            assert_eq!(place_in(&script), Ok(Place { rank: 0, ranks: 1 }), "{step}");
+            let by_hand = [&[("SCOPE_MPI", "1")], &script[..]].concat();
+            assert_eq!(place_in(&by_hand), Ok(Place { rank: 0, ranks: 4 }), "{step}");
+        }
     }
 
     #[test]
