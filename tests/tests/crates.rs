@@ -2,6 +2,7 @@
 //! a C library.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
@@ -54,6 +55,42 @@ fn the_default_tree_of_the_runtime_is_small_and_needs_no_c() {
             let compilers = ["cc", "cmake", "bindgen", "pkg-config", "vcpkg"];
             let compiler = compilers.iter().any(|compiler| dependency["name"] == **compiler);
             assert!(!(builds && compiler), "{name} builds with {}", dependency["name"]);
+        }
+    }
+}
+
+/// The text of a file in a packaged crate.
+fn packaged(archive: &Path, file: &str) -> String {
+    let stem = archive.file_stem().unwrap().to_str().unwrap();
+    tools::succeed(Command::new("tar").args(["-xzOf"]).arg(archive).arg(format!("{stem}/{file}")))
+}
+
+#[test]
+fn the_three_crates_can_be_packaged() {
+    let target = subcommand::scratch().join("package");
+    // They are built by the other tests; what may go wrong here is the manifest and the files.
+    let mut command = cargo(&["package", "--no-verify", "--allow-dirty"]);
+    command.arg("--target-dir").arg(&target);
+    let crates = ["scope-macros", "scope-runtime", "cargo-scope"];
+    crates.iter().for_each(|name| {
+        command.args(["--package", name]);
+    });
+    tools::succeed(&mut command);
+    for name in crates {
+        let archive = target.join("package").join(format!("{name}-{}.crate", env!("CARGO_PKG_VERSION")));
+        for (file, part) in [
+            ("README.md", "# scope"),
+            ("LICENSE-MIT", "Permission is hereby granted"),
+            ("LICENSE-APACHE", "Apache License"),
+            ("Cargo.toml", "description = "),
+        ] {
+            assert!(packaged(&archive, file).contains(part), "{file} of {name}");
+        }
+        let manifest = packaged(&archive, "Cargo.toml");
+        let is_dependency = |table: &&str| table.lines().next().unwrap().contains("dependencies.");
+        let tables = manifest.split("\n[").filter(is_dependency);
+        for table in tables {
+            assert!(table.contains("version = ") && !table.contains("path = "), "{name}: {table}");
         }
     }
 }
