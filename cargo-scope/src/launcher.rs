@@ -3,11 +3,12 @@
 //! `-n 4` makes cargo run `mpirun -n 4 target/debug/program ARGS`. The launcher takes the place of a
 //! runner in the project's configuration, which is most often one itself.
 
+use std::env::consts::EXE_SUFFIX;
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 
 use crate::build::{self, Built, CargoOptions};
 
@@ -24,10 +25,14 @@ impl Launcher {
     /// The launcher that `--launcher` and `-n` ask for, if they do.
     ///
     /// # Errors
-    /// When the command cannot be split into words, or no launcher is installed.
+    /// When the command cannot be split into words or is no program, or no launcher is installed.
     pub fn choose(command: Option<&str>, ranks: Option<u32>) -> anyhow::Result<Option<Launcher>> {
         let mut words = match command {
-            Some(command) => split(command)?,
+            Some(command) => {
+                let words = split(command)?;
+                ensure!(is_program(&words[0]), "there is no program `{}` to start ranks with", words[0]);
+                words
+            }
             None if ranks.is_some() => vec![find()?],
             None => return Ok(None),
         };
@@ -35,6 +40,11 @@ impl Launcher {
             words.extend(["-n".to_string(), ranks.to_string()]);
         }
         Ok(Some(Launcher { words }))
+    }
+
+    /// The command in words, as the user would type it.
+    pub fn words(&self) -> &[String] {
+        &self.words
     }
 
     /// The setting of cargo's configuration that makes this the runner, with `variables` passed on
@@ -95,13 +105,7 @@ fn split(command: &str) -> anyhow::Result<Vec<String>> {
 
 /// The first known launcher in `PATH`.
 fn find() -> anyhow::Result<String> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let folders: Vec<_> = std::env::split_paths(&path).collect();
-    let is_there = |name: &&&str| {
-        let program = format!("{name}{}", std::env::consts::EXE_SUFFIX);
-        folders.iter().any(|folder| folder.join(&program).is_file())
-    };
-    match KNOWN.iter().find(is_there) {
+    match KNOWN.iter().find(|name| is_program(name)) {
         Some(name) => Ok(name.to_string()),
         None => bail!(
             "failed to find a launcher for -n: none of {} is in PATH; install Open MPI or MPICH, load its \
@@ -109,6 +113,16 @@ fn find() -> anyhow::Result<String> {
             KNOWN.join(", ")
         ),
     }
+}
+
+/// Whether `name` is a path to a file, or a file in a folder of `PATH`.
+fn is_program(name: &str) -> bool {
+    let file = format!("{}{}", name.trim_end_matches(EXE_SUFFIX), EXE_SUFFIX);
+    if Path::new(name).components().count() > 1 {
+        return Path::new(&file).is_file();
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| folder.join(&file).is_file())
 }
 
 fn is_open_mpi(launcher: &str) -> bool {
@@ -142,8 +156,8 @@ mod tests {
 
     #[test]
     fn a_launcher_is_split_as_a_shell_does() {
-        assert_eq!(words("srun --label", Some(4)), ["srun", "--label", "-n", "4"]);
-        assert_eq!(words("'my mpi'/run -n 2", None), ["my mpi/run", "-n", "2"]);
+        assert_eq!(words("sh --label 'a b'", Some(4)), ["sh", "--label", "a b", "-n", "4"]);
+        assert_eq!(words("/bin/sh -n 2", None), ["/bin/sh", "-n", "2"]);
         assert_eq!(Launcher::choose(None, None).unwrap(), None);
     }
 
@@ -152,5 +166,7 @@ mod tests {
         let refused = |command| Launcher::choose(Some(command), None).unwrap_err().to_string();
         assert!(refused(" ").contains("--launcher is empty"));
         assert!(refused("mpirun 'x").contains("`mpirun 'x`"));
+        assert!(refused("no-such-launcher -x").contains("no program `no-such-launcher`"));
+        assert!(refused("./no/sh").contains("no program `./no/sh`"));
     }
 }

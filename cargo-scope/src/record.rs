@@ -27,6 +27,11 @@ impl Start {
         Ok(Start { launcher, totals_only: options.totals_only })
     }
 
+    /// The words in front of a program; none where cargo starts it by itself.
+    pub fn launcher(&self) -> &[String] {
+        self.launcher.as_ref().map_or(&[], Launcher::words)
+    }
+
     /// The command that runs what was built and records to the folder `recordings`; it takes the
     /// program's arguments after a `--`.
     ///

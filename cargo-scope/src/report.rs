@@ -69,14 +69,13 @@ pub fn why_nothing(built: &Built, programs: &[&Program], ending: Ending) -> Stri
             "no profile: scope-runtime was built with its feature `off`; build {names} without it"
         );
     }
-    let how = match ending {
-        Ending::Status(0) => String::new(),
-        _ => format!(" ({ending})"),
-    };
-    format!(
-        "nothing to show: no region ran in {names}{how}; mark functions that are called with `#[scope]`, \
-         or parts of them with `region!`"
-    )
+    match ending {
+        Ending::Status(0) => format!(
+            "nothing to show: no region ran in {names}; mark functions that are called with `#[scope]`, or parts \
+             of them with `region!`"
+        ),
+        _ => format!("nothing to show: no region ran in {names} ({ending})"),
+    }
 }
 
 /// What is known about the run of a program.

@@ -66,20 +66,18 @@ fn run_recorded(
         start.command(&options.cargo, Task::Run(&options.target), built, folder.recordings())?;
     // With -v cargo writes it, for a program that is fresh.
     if !options.cargo.quiet && options.cargo.verbose == 0 {
-        announce(&built.programs[0], &options.args);
+        announce(start.launcher(), &built.programs[0], &options.args);
     }
     record::to_its_end(command.arg("--").args(&options.args), Recipient::Program)
 }
 
 /// The line that cargo writes before a program starts.
-fn announce(program: &Program, args: &[impl AsRef<OsStr>]) {
+fn announce(launcher: &[String], program: &Program, args: &[impl AsRef<OsStr>]) {
     let here = std::env::current_dir().unwrap_or_default();
     let program = program.executable.strip_prefix(here).unwrap_or(&program.executable);
-    let words: Vec<String> = [program.as_os_str()]
-        .into_iter()
-        .chain(args.iter().map(AsRef::as_ref))
-        .map(|word| shell::word(&word.to_string_lossy()))
-        .collect();
+    let words = launcher.iter().map(AsRef::as_ref).chain([program.as_os_str()]);
+    let words = words.chain(args.iter().map(AsRef::as_ref));
+    let words: Vec<String> = words.map(|word: &OsStr| shell::word(&word.to_string_lossy())).collect();
     say::status("Running", format_args!("`{}`", words.join(" ")));
 }
 

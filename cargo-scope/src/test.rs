@@ -24,10 +24,10 @@ pub fn test(options: &TestOptions) -> anyhow::Result<Ending> {
     run_all(options, Task::Test(&options.targets, options.name.as_deref()))
 }
 
-/// `cargo scope bench`; as [`test`].
+/// `cargo scope bench`; as [`test()`].
 ///
 /// # Errors
-/// As for [`test`].
+/// As for [`test()`].
 pub fn bench(options: &TestOptions) -> anyhow::Result<Ending> {
     run_all(options, Task::Bench(&options.targets, options.name.as_deref()))
 }

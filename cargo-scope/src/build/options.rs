@@ -7,6 +7,16 @@ use clap::{ArgAction, Args};
 
 use super::line::Line;
 
+/// The formats that cargo knows.
+const MESSAGE_FORMATS: [&str; 6] = [
+    "human",
+    "short",
+    "json",
+    "json-diagnostic-short",
+    "json-diagnostic-rendered-ansi",
+    "json-render-diagnostics",
+];
+
 /// Options that `cargo run`, `cargo test` and `cargo bench` share, with cargo's names and meanings.
 #[derive(Clone, Debug, Default, Args)]
 pub struct CargoOptions {
@@ -16,14 +26,14 @@ pub struct CargoOptions {
     /// Do not print cargo log messages, nor the summary
     #[arg(short, long, conflicts_with = "verbose")]
     pub quiet: bool,
-    /// Coloring: auto, always, never
-    #[arg(long, value_name = "WHEN")]
+    /// Coloring
+    #[arg(long, value_name = "WHEN", value_parser = ["auto", "always", "never"])]
     pub color: Option<String>,
     /// Override a configuration value
     #[arg(long, value_name = "KEY=VALUE|PATH")]
     pub config: Vec<OsString>,
-    /// Error format: human, short, json, json-...
-    #[arg(long, value_name = "FMT")]
+    /// Format of what the compiler says
+    #[arg(long, value_name = "FMT", value_delimiter = ',', value_parser = MESSAGE_FORMATS)]
     pub message_format: Vec<String>,
 
     /// Space or comma separated list of features to activate

@@ -48,7 +48,7 @@ pub struct RunOptions {
     #[command(flatten)]
     pub profile: ProfileOptions,
     /// Arguments of the program
-    #[arg(trailing_var_arg = true, value_name = "ARGS")]
+    #[arg(trailing_var_arg = true, value_name = "ARGS", help_heading = "Arguments")]
     pub args: Vec<OsString>,
 }
 
@@ -72,6 +72,6 @@ pub struct TestOptions {
     #[command(flatten)]
     pub profile: ProfileOptions,
     /// Arguments of the programs
-    #[arg(last = true, value_name = "ARGS")]
+    #[arg(last = true, value_name = "ARGS", help_heading = "Arguments")]
     pub args: Vec<OsString>,
 }

@@ -71,7 +71,7 @@ fn with_launcher(project: &Project, args: &[&str]) -> Command {
 fn a_launcher_is_found_gets_our_variables_and_its_status_is_ours() {
     let project = project("launched");
     let mut command = with_launcher(&project, &["run", "-n", "2", "-o", "out", "--totals-only", "--", "x"]);
-    let ran = run(command.env("SCOPE_EVENT_LIMIT", "1MiB")).ends_with(3);
+    let ran = run(command.env("SCOPE_EVENT_LIMIT", "1MiB")).ends_with(3).says("Running `mpirun -n 2 ");
     let variables = "SCOPE_OUTPUT SCOPE_TOTALS_ONLY SCOPE_EVENT_LIMIT";
     assert_eq!(ran.stdout, format!("2 ranks get {variables}\nrank x\nrank x\n"), "{}", ran.stderr);
     assert_eq!(listing(&project.path("out")), OUTPUTS_OF_TWO);
@@ -115,7 +115,9 @@ fn a_launcher_that_is_not_there_is_named_before_anything_is_built() {
     command.env("PATH", project.path("empty"));
     run(command.args(["run", "-n", "2"])).ends_with(1).says("none of mpirun, mpiexec, srun is in PATH");
     run(&mut project.cargo_scope(&["run", "-n", "0"])).ends_with(2).says("-n <RANKS>");
-    run(&mut project.cargo_scope(&["run", "--launcher", "no-such-launcher"])).says("no-such-launcher");
+    run(&mut project.cargo_scope(&["run", "--launcher", "no-such-launcher"]))
+        .ends_with(1)
+        .says("no-such-launcher");
 }
 
 /// Tests may run in a container, as its only user.
