@@ -46,6 +46,21 @@ impl Default for FlameOptions {
 ///
 /// # Errors
 /// When `out` fails.
+///
+/// # Examples
+/// ```
+/// use cargo_scope::flame::{FlameOptions, write_svg};
+/// use cargo_scope::paths::NamedPaths;
+/// use scope_runtime::profile::RegionId;
+///
+/// let mut tree = NamedPaths { names: vec!["main".into()], ..NamedPaths::default() };
+/// let main = tree.paths.step(None, RegionId(0));
+/// tree.paths.add_call(main, 1_000, 1_000, false);
+/// let mut svg = Vec::new();
+/// write_svg(&tree, &FlameOptions::default(), &mut svg)?;
+/// assert!(String::from_utf8(svg)?.contains("main"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn write_svg(paths: &NamedPaths, options: &FlameOptions, out: &mut impl Write) -> io::Result<()> {
     let frames = Frames::new(paths, options.threshold_percent);
     let picture = if frames.total_ns == 0 {
@@ -61,6 +76,23 @@ pub fn write_svg(paths: &NamedPaths, options: &FlameOptions, out: &mut impl Writ
 ///
 /// # Errors
 /// When `out` fails.
+///
+/// # Examples
+/// ```
+/// use cargo_scope::flame::write_folded;
+/// use cargo_scope::paths::NamedPaths;
+/// use scope_runtime::profile::RegionId;
+///
+/// let mut tree = NamedPaths { names: vec!["main".into(), "step".into()], ..NamedPaths::default() };
+/// let main = tree.paths.step(None, RegionId(0));
+/// let step = tree.paths.step(Some(main), RegionId(1));
+/// tree.paths.add_call(step, 30, 30, false);
+/// tree.paths.add_call(main, 100, 70, false);
+/// let mut text = Vec::new();
+/// write_folded(&tree, &mut text)?;
+/// assert_eq!(String::from_utf8(text)?, "main 70\nmain;step 30\n");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn write_folded(paths: &NamedPaths, out: &mut impl Write) -> io::Result<()> {
     let frames = Frames::new(paths, 0.0);
     for line in frames.stacks(paths, |node| folded(paths.name(paths.paths.nodes()[node].region))) {

@@ -22,6 +22,12 @@ pub fn visible(name: &str) -> Cow<'_, str> {
 
 /// `name` as one frame of a folded stack: as [`visible`], and without what folded text gives a
 /// meaning (`;`, a `#` in front, spaces at the ends, a number at the end); injective.
+///
+/// # Examples
+/// ```
+/// assert_eq!(cargo_scope::names::folded("halo exchange"), "halo exchange");
+/// assert_ne!(cargo_scope::names::folded("a;b"), "a;b");
+/// ```
 pub fn folded(name: &str) -> Cow<'_, str> {
     let text = name.trim_end();
     let end = text.len();

@@ -56,6 +56,19 @@ impl OutputFolder {
     ///
     /// # Errors
     /// When the folder cannot be made.
+    ///
+    /// # Examples
+    /// ```
+    /// use cargo_scope::outputs::{KEPT_RUNS, OutputFolder};
+    ///
+    /// let home = tempfile::tempdir()?;
+    /// let series = home.path().join("scope/heat");
+    /// let folder = OutputFolder::numbered(&series, KEPT_RUNS)?;
+    /// std::fs::write(folder.staging()?.join("profile.h5"), "")?;
+    /// assert_eq!(folder.publish()?, [series.join("1/profile.h5")]);
+    /// folder.remove_recordings()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn numbered(series: &Path, keep: u64) -> Result<OutputFolder, Error> {
         let series = absolute(series)?;
         let mut number = next_number(&series);

@@ -24,6 +24,21 @@ impl NamedPaths {
     }
 
     /// The sums over several trees.
+    ///
+    /// # Examples
+    /// ```
+    /// use cargo_scope::paths::NamedPaths;
+    /// use scope_runtime::profile::RegionId;
+    ///
+    /// let rank = |names: [&str; 2]| {
+    ///     let mut tree = NamedPaths { names: names.map(String::from).to_vec(), ..NamedPaths::default() };
+    ///     let main = tree.paths.step(None, RegionId(1));
+    ///     tree.paths.add_call(main, 100, 100, false);
+    ///     tree
+    /// };
+    /// let all = NamedPaths::merged(&[rank(["step", "main"]), rank(["other", "main"])]);
+    /// assert_eq!((all.names.as_slice(), all.paths.nodes()[0].calls), (&["main".to_string()][..], 2));
+    /// ```
     pub fn merged<'a>(trees: impl IntoIterator<Item = &'a NamedPaths>) -> NamedPaths {
         let mut merged = NamedPaths::default();
         let mut ids = HashMap::new();

@@ -42,6 +42,14 @@ fn signal_name(signal: i32) -> String {
 
 impl Ending {
     /// Success of a program is ours only if we did our part; its failure always is.
+    ///
+    /// # Examples
+    /// ```
+    /// use cargo_scope::program::Ending;
+    ///
+    /// assert_eq!(Ending::Status(0).or_failure(true), Ending::Status(1));
+    /// assert_eq!(Ending::Status(3).or_failure(true), Ending::Status(3));
+    /// ```
     pub fn or_failure(self, ours: bool) -> Ending {
         if ours && self == Ending::Status(0) { Ending::Status(1) } else { self }
     }

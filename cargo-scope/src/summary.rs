@@ -104,6 +104,19 @@ impl Summary {
     }
 
     /// The table as text, each line ended.
+    ///
+    /// # Examples
+    /// ```
+    /// use cargo_scope::summary::{Layout, Summary};
+    /// use scope_runtime::profile::RegionId;
+    ///
+    /// let mut summary = Summary::default();
+    /// summary.paths.names = vec!["main".into()];
+    /// let main = summary.paths.paths.step(None, RegionId(0));
+    /// summary.paths.paths.add_call(main, 1_500_000, 1_500_000, false);
+    /// let text = summary.render(&Layout::default());
+    /// assert!(text.lines().nth(1).unwrap().starts_with("main") && text.contains("1.500 ms"));
+    /// ```
     pub fn render(&self, layout: &Layout) -> String {
         let paint = Paint { color: layout.color };
         let mut text = String::new();

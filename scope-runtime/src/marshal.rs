@@ -132,6 +132,20 @@ impl<W: Write> Writer<W> {
 ///
 /// Bytes that end too early, types that profiles do not have (code, sets, complex numbers,
 /// integers beyond 64 bits), nesting deeper than 100, references to nothing.
+///
+/// # Examples
+/// ```
+/// use scope_runtime::marshal::{Value, Writer, read};
+///
+/// let mut bytes = Vec::new();
+/// let mut writer = Writer::new(&mut bytes);
+/// writer.begin_tuple(2)?;
+/// writer.int(7)?;
+/// writer.string("seven")?;
+/// assert_eq!(read(&bytes)?, Value::Sequence([Value::Int(7), Value::Str("seven".into())].into()));
+/// assert!(read(&bytes[..3]).is_err());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn read(bytes: &[u8]) -> Result<Value, MarshalError> {
     Reader { bytes, at: 0, seen: Vec::new() }.value(100)?.ok_or(MarshalError { at: 0, what: "no value" })
 }

@@ -61,9 +61,14 @@ impl Drop for Session {
 /// Problems are reported in one line on stderr; the program then runs unrecorded.
 ///
 /// # Examples
-/// ```no_run
-/// let _session = scope_runtime::init();
+/// ```
+/// # let folder = std::env::temp_dir().join(format!("scope-init-{}", std::process::id()));
+/// # unsafe { std::env::set_var("SCOPE_OUTPUT", &folder) };
+/// let session = scope_runtime::init();
 /// // ... regions entered here are recorded ...
+/// drop(session);
+/// assert!(folder.join("rank0.scope").exists());
+/// # std::fs::remove_dir_all(folder).unwrap();
 /// ```
 pub fn init() -> Session {
     let mut control = control();
@@ -87,11 +92,17 @@ pub fn init() -> Session {
 /// [`init`] goes on in the same recording. Without a recording the profile is empty.
 ///
 /// # Examples
-/// ```no_run
-/// let profile = scope_runtime::finalize();
-/// for path in profile.paths.nodes() {
-///     println!("{} calls, {} ns", path.calls, path.inclusive_ns);
+/// ```
+/// # let folder = std::env::temp_dir().join(format!("scope-finalize-{}", std::process::id()));
+/// # unsafe { std::env::set_var("SCOPE_OUTPUT", &folder) };
+/// for _ in 0..3 {
+///     scope_runtime::region!("step");
 /// }
+/// let profile = scope_runtime::finalize();
+/// let step = &profile.paths.nodes()[0];
+/// assert_eq!((step.calls, step.open), (3, 0));
+/// println!("{} calls, {} ns", step.calls, step.inclusive_ns);
+/// # std::fs::remove_dir_all(folder).unwrap();
 /// ```
 pub fn finalize() -> Profile {
     let mut control = control();
@@ -101,6 +112,15 @@ pub fn finalize() -> Profile {
 
 /// Stops recording until [`resume`]: regions entered in between are not recorded, whenever they
 /// end. Regions that are open go on.
+///
+/// # Examples
+/// ```
+/// scope_runtime::pause();
+/// {
+///     scope_runtime::region!("warm up"); // not recorded
+/// }
+/// scope_runtime::resume();
+/// ```
 pub fn pause() {
     let _control = control();
     let _ = STATE.compare_exchange(ON, OFF, Relaxed, Relaxed);

@@ -54,6 +54,20 @@ pub struct RegionTotals {
 }
 
 /// The tree of call paths; parents come before their children.
+///
+/// # Examples
+/// ```
+/// use scope_runtime::profile::RegionId;
+/// use scope_runtime::totals::PathTree;
+///
+/// let mut paths = PathTree::default();
+/// let main = paths.step(None, RegionId(0));
+/// let step = paths.step(Some(main), RegionId(1));
+/// paths.add_call(step, 30, 30, false);
+/// paths.add_call(main, 100, 70, false);
+/// assert_eq!(paths.nodes()[0].self_ns, 70);
+/// assert_eq!(paths.region_totals()[1].inclusive_ns, 30);
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct PathTree {
     nodes: Vec<PathTotals>,
@@ -173,6 +187,19 @@ impl PathTree {
     /// The totals of reconstructed calls; nodes in order of the first call of each path.
     ///
     /// Region ids are positions in the region list of `calls`.
+    ///
+    /// # Examples
+    /// ```
+    /// use scope_runtime::call_stack::{Mode, RegionCalls, build_call_arrays};
+    /// use scope_runtime::totals::PathTree;
+    ///
+    /// let regions =
+    ///     [RegionCalls::new("main", &[0], &[100]), RegionCalls::new("step", &[10, 50], &[30, 60])];
+    /// let paths = PathTree::from_calls(&build_call_arrays(&regions, Mode::Default)?);
+    /// let step = &paths.nodes()[1];
+    /// assert_eq!((step.calls, step.inclusive_ns, step.min_ns, step.max_ns), (2, 30, 10, 20));
+    /// # Ok::<(), scope_runtime::call_stack::NestingError>(())
+    /// ```
     pub fn from_calls(calls: &CallArrays) -> PathTree {
         let mut tree = PathTree::default();
         let paths = tree.walk(calls, |_, _| ());
@@ -237,6 +264,17 @@ impl PathTree {
     }
 
     /// Per node, whether its region occurs further up on its path too.
+    ///
+    /// # Examples
+    /// ```
+    /// use scope_runtime::profile::RegionId;
+    /// use scope_runtime::totals::PathTree;
+    ///
+    /// let mut paths = PathTree::default();
+    /// let walk = paths.step(None, RegionId(0));
+    /// let again = paths.step(Some(walk), RegionId(0));
+    /// assert_eq!(paths.recursive(), [false, true]);
+    /// ```
     pub fn recursive(&self) -> Vec<bool> {
         let regions: Vec<u32> = self.nodes.iter().map(|node| node.region.0).collect();
         self.repeated(&regions)

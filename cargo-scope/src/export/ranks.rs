@@ -6,6 +6,15 @@ use std::str::FromStr;
 use super::Error;
 
 /// Ranks to export, parsed from text such as `0,2-4` or `all`.
+///
+/// # Examples
+/// ```
+/// use cargo_scope::export::Ranks;
+///
+/// assert_eq!("0,2-4".parse::<Ranks>()?, Ranks::List(vec![0, 2, 3, 4]));
+/// assert!("4-2".parse::<Ranks>().is_err());
+/// # Ok::<(), cargo_scope::export::Error>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Ranks {
     /// Every rank of the profile; the default, since a file more is no surprise, and one that is

@@ -26,6 +26,20 @@ const VISIBLE_NUL: &str = "\u{2400}";
 /// # Errors
 /// When the profile contradicts itself or the file cannot be written. A previous file at `path`
 /// then stays as it was, and nothing is left beside it.
+///
+/// # Examples
+/// ```
+/// use cargo_scope::hdf5;
+/// use cargo_scope::merged::{MergedProfile, MetadataValue};
+///
+/// let folder = tempfile::tempdir()?;
+/// let path = folder.path().join("profile.h5");
+/// let label = ("label".to_string(), MetadataValue::Text("heat".into()));
+/// hdf5::write(&MergedProfile { metadata: vec![label], ..MergedProfile::default() }, &path)?;
+/// let profile = hdf5::read(&path)?;
+/// assert_eq!(profile.metadata_value("label"), Some(&MetadataValue::Text("heat".into())));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn write(profile: &MergedProfile, path: &Path) -> Result<(), Error> {
     check(profile).map_err(|mistake| Error::Inconsistent {
         path: path.to_path_buf(),

@@ -143,3 +143,17 @@ fn a_second_interrupt_ends_us_at_once() {
     assert_eq!(status.signal(), Some(libc::SIGINT));
     drop(stdin);
 }
+
+#[test]
+fn a_program_that_dumps_core_leaves_one_core_and_not_ours() {
+    let main = "#[scope_runtime::scope]\nfn work() {}\nfn main() { work(); std::process::abort() }\n";
+    let project = Project::with_runtime("aborts", main);
+    let mut shell = project.command("sh");
+    // Where the limit cannot be raised there is no core at all.
+    shell.args(["-c", "ulimit -c unlimited 2>/dev/null; exec cargo scope run -o out"]);
+    let output = shell.output().unwrap();
+    assert_eq!((output.status.signal(), output.status.core_dumped()), (Some(libc::SIGABRT), false));
+    assert_eq!(calls(&project.path("out")), [("work".to_string(), 1)]);
+    let cores = listing(&project.path("")).into_iter().filter(|name| name.starts_with("core"));
+    assert!(cores.count() <= 1);
+}

@@ -83,6 +83,20 @@ pub fn build_call_arrays(regions: &[RegionCalls<'_>], mode: Mode) -> Result<Call
 /// # Errors
 ///
 /// Only for columns of unequal length or too many calls.
+///
+/// # Examples
+/// ```
+/// use scope_runtime::call_stack::{BadLanes, RegionCalls, build_good_lanes};
+///
+/// // On lane 1 `a` and `b` overlap; lane 0 is good.
+/// let lanes = [0, 1];
+/// let a = RegionCalls { thread_ids: Some(&lanes), ..RegionCalls::new("a", &[0, 0], &[10, 10]) };
+/// let b = RegionCalls { thread_ids: Some(&lanes), ..RegionCalls::new("b", &[2, 5], &[4, 15]) };
+/// let report = build_good_lanes(&[a, b], BadLanes::Drop)?;
+/// assert_eq!((report.calls.len(), report.errors.len()), (2, 1));
+/// assert_eq!(report.calls.exclusive_ns, [8, 2]);
+/// # Ok::<(), scope_runtime::call_stack::NestingError>(())
+/// ```
 pub fn build_good_lanes(regions: &[RegionCalls<'_>], bad: BadLanes) -> Result<LaneReport, NestingError> {
     let calls = count_calls(regions)?;
     if let Some(calls) = ids::build(regions, calls) {

@@ -50,6 +50,26 @@ pub struct ClosedReport {
 /// # Errors
 ///
 /// Columns of unequal length (a region index out of range counts as one), or too many calls.
+///
+/// # Examples
+/// ```
+/// use std::sync::Arc;
+/// use scope_runtime::call_stack::{ClosedCalls, RegionTable, build_closed_calls};
+///
+/// let mut regions = RegionTable::default();
+/// regions.push("outer", None, None);
+/// regions.push("inner", None, None);
+/// let closed = ClosedCalls {
+///     regions: Arc::new(regions),
+///     region_index: &[1, 0],
+///     starts: &[10, 10],
+///     ends: &[15, 20],
+///     lanes: None,
+/// };
+/// let calls = build_closed_calls(&closed)?.calls;
+/// assert_eq!(calls.exclusive_ns, [5, 5]);
+/// # Ok::<(), scope_runtime::call_stack::NestingError>(())
+/// ```
 pub fn build_closed_calls(closed: &ClosedCalls<'_>) -> Result<ClosedReport, NestingError> {
     check(closed)?;
     let calls = closed.starts.len();

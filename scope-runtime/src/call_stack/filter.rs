@@ -11,6 +11,17 @@ impl CallArrays {
     /// `keep` gets the position in the region list. Children of a hidden call hang from the nearest
     /// kept ancestor, whose exclusive time takes over the hidden call's own time. Regions are
     /// renumbered in list order; parents found through ids stay true ones.
+    ///
+    /// # Examples
+    /// ```
+    /// use scope_runtime::call_stack::{Mode, RegionCalls, build_call_arrays};
+    ///
+    /// let regions = [RegionCalls::new("main", &[0], &[100]), RegionCalls::new("step", &[10], &[30])];
+    /// let calls = build_call_arrays(&regions, Mode::Default)?;
+    /// let main_only = calls.keep_regions(|region| calls.names()[region] == "main");
+    /// assert_eq!((main_only.len(), main_only.exclusive_ns[0]), (1, 100));
+    /// # Ok::<(), scope_runtime::call_stack::NestingError>(())
+    /// ```
     pub fn keep_regions(&self, keep: impl Fn(usize) -> bool) -> CallArrays {
         let mut table = RegionTable::default();
         let mut renumbered = vec![None; self.regions.len()];

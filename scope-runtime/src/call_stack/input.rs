@@ -73,6 +73,15 @@ pub(super) fn count_calls(regions: &[RegionCalls<'_>]) -> Result<usize, NestingE
 }
 
 /// Presents named pairs of start and end columns (ns) as regions, in the order given.
+///
+/// # Examples
+/// ```
+/// use scope_runtime::call_stack::regions_from_snapshot;
+///
+/// let snapshot = [("main", vec![0], vec![100]), ("step", vec![10, 50], vec![30, 60])];
+/// let regions = regions_from_snapshot(&snapshot);
+/// assert_eq!((regions[1].name, regions[1].len()), ("step", 2));
+/// ```
 pub fn regions_from_snapshot<'a, S, T>(snapshot: &'a [(S, T, T)]) -> Vec<RegionCalls<'a>>
 where
     S: AsRef<str>,

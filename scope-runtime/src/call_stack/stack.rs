@@ -91,6 +91,17 @@ impl CallArrays {
 }
 
 /// All calls as records in call-id order, parents before children; `origin_s` is taken from times.
+///
+/// # Examples
+/// ```
+/// use scope_runtime::call_stack::{Mode, RegionCalls, build_call_arrays, build_call_stack};
+///
+/// let regions = [RegionCalls::new("main", &[0], &[100]), RegionCalls::new("step", &[10], &[30])];
+/// let calls = build_call_arrays(&regions, Mode::Default)?;
+/// let paths: Vec<String> = build_call_stack(&calls, 0.0).map(|call| call.call_path()).collect();
+/// assert_eq!(paths, ["main", "main > step"]);
+/// # Ok::<(), scope_runtime::call_stack::NestingError>(())
+/// ```
 pub fn build_call_stack(
     calls: &CallArrays,
     origin_s: f64,
@@ -124,6 +135,21 @@ impl Children {
 }
 
 /// Finds the children of every call, for a walk from the roots down.
+///
+/// # Examples
+/// ```
+/// use scope_runtime::call_stack::{
+///     Mode, RegionCalls, build_call_arrays, call_stack_children, call_stack_roots,
+/// };
+///
+/// let regions =
+///     [RegionCalls::new("main", &[0], &[100]), RegionCalls::new("step", &[10, 50], &[30, 60])];
+/// let calls = build_call_arrays(&regions, Mode::Default)?;
+/// let children = call_stack_children(&calls);
+/// assert!(call_stack_roots(&calls).eq([0]));
+/// assert_eq!(children.of(0), [1, 2]);
+/// # Ok::<(), scope_runtime::call_stack::NestingError>(())
+/// ```
 pub fn call_stack_children(calls: &CallArrays) -> Children {
     let mut ends = vec![0_u32; calls.len()];
     let inner = || calls.parent.iter().zip(0_u32..).filter(|(parent, _)| **parent != NO_PARENT);

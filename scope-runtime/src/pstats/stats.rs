@@ -84,6 +84,23 @@ impl Restriction {
 }
 
 /// Sums of one or several profiles, with an order.
+///
+/// # Examples
+/// ```
+/// use scope_runtime::call_stack::{Mode, RegionCalls, build_call_arrays};
+/// use scope_runtime::pstats::{PstatsOptions, SortKey, Stats, build_pstats_dict};
+///
+/// let regions = [RegionCalls::new("main", &[0], &[100]), RegionCalls::new("step", &[10], &[90])];
+/// let calls = build_call_arrays(&regions, Mode::Default)?;
+/// let profile = build_pstats_dict(&calls, None, false, &PstatsOptions::default());
+/// let mut stats = Stats::from(profile);
+/// stats.sort(&[SortKey::SelfTime]);
+/// assert_eq!(&*stats.entries(&[])[0].key.name, "step");
+/// let mut text = Vec::new();
+/// stats.print_stats(&mut text, &[])?;
+/// assert!(String::from_utf8(text)?.contains("2 function calls"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Stats {
     profile: Pstats,

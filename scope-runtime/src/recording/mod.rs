@@ -85,6 +85,21 @@ impl Recording {
     /// # Errors
     /// When the file cannot be read, is none of ours, or has another format version. Damage
     /// beyond the head is no error: it is counted in [`Info::damaged`].
+    ///
+    /// # Examples
+    /// ```
+    /// use scope_runtime::recording::Recording;
+    ///
+    /// # let folder = std::env::temp_dir().join(format!("scope-open-{}", std::process::id()));
+    /// # unsafe { std::env::set_var("SCOPE_OUTPUT", &folder) };
+    /// scope_runtime::region!("step", { /* the work */ });
+    /// scope_runtime::finalize();
+    /// let recording = Recording::open(&folder.join("rank0.scope"))?;
+    /// assert!(recording.info().sealed);
+    /// assert_eq!(recording.profile().regions[0].name, "step");
+    /// # std::fs::remove_dir_all(folder)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn open(path: &Path) -> Result<Recording, Error> {
         let fail = |problem| Error { path: path.to_owned(), problem };
         let file = File::open(path).map_err(|error| fail(error.into()))?;
