@@ -76,16 +76,25 @@ pub enum Recipient {
     CargoAndPrograms,
 }
 
+/// What came of running a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ran {
+    /// It ended so.
+    Ended(Ending),
+    /// The user has interrupted us twice and waits no longer, though it may still run. We end so.
+    Abandoned(Ending),
+}
+
 /// Runs `command` to its end with our stdin, stdout, stderr and working directory.
 ///
 /// Ctrl-C goes from the terminal to the program and to us alike; the program decides what to do,
-/// and we go on to write its profile. A second one ends us at once. What was sent to us alone, by
+/// and we go on to write its profile. After a second one we wait no longer. What was sent to us alone, by
 /// `kill` or a batch system, is meant for the whole job, and is passed on to `recipient`.
 ///
 /// # Errors
 /// When the command cannot be started or waited for.
-pub fn run(command: &mut Command, recipient: Recipient) -> io::Result<Ending> {
-    platform::run(command, recipient).map(Ending::from)
+pub fn run(command: &mut Command, recipient: Recipient) -> io::Result<Ran> {
+    platform::run(command, recipient)
 }
 
 #[cfg(test)]

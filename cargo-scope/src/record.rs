@@ -8,7 +8,7 @@ use anyhow::Context;
 use crate::build::{self, Built, CargoOptions, Task};
 use crate::cli::ProfileOptions;
 use crate::launcher::Launcher;
-use crate::program::{self, Ending, Recipient};
+use crate::program::{self, Ending, Ran, Recipient};
 
 /// How programs are started.
 #[derive(Debug)]
@@ -68,11 +68,21 @@ fn passed_on<'a>(ours: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     names
 }
 
-/// Runs a command of cargo to its end.
+/// Runs a command of cargo, to its end unless the user loses patience.
 ///
 /// # Errors
 /// When it cannot be started.
-pub fn to_its_end(command: &mut Command, recipient: Recipient) -> anyhow::Result<Ending> {
+pub fn run(command: &mut Command, recipient: Recipient) -> anyhow::Result<Ran> {
     program::run(command, recipient)
         .with_context(|| format!("failed to run `{}`", command.get_program().display()))
+}
+
+/// The same for a command that records nothing.
+///
+/// # Errors
+/// When it cannot be started.
+pub fn run_unrecorded(command: &mut Command) -> anyhow::Result<Ending> {
+    Ok(match run(command, Recipient::Program)? {
+        Ran::Ended(ending) | Ran::Abandoned(ending) => ending,
+    })
 }

@@ -10,7 +10,7 @@ use crate::collect::RunInfo;
 use crate::outputs::OutputFolder;
 use crate::program::Ending;
 use crate::recordings::{self, Collected};
-use crate::{results, say};
+use crate::{results, say, shell};
 
 /// Says where the runtime that was built is of another version than we are, before it runs.
 pub fn note_versions(built: &Built) {
@@ -106,6 +106,15 @@ fn first_line(command: &mut Command) -> Option<String> {
 /// Where the recordings are that a profile could not be made of, or not completely.
 pub fn kept(folder: &OutputFolder) -> String {
     format!("the recordings are kept in `{}`", folder.recordings().display())
+}
+
+/// Says where the recordings are of a program that the user has not waited for.
+pub fn note_abandoned(folder: &OutputFolder) {
+    let recordings = folder.recordings().to_string_lossy();
+    let recordings = shell::word(&recordings);
+    say::note(format_args!(
+        "not waiting for the program to end; when it has, `cargo scope collect {recordings}` makes its profile"
+    ));
 }
 
 /// The folder for the outputs of one program.

@@ -7,7 +7,7 @@ use anyhow::Context;
 use crate::build::{self, Built, Outcome, Program, Task};
 use crate::cli::RunOptions;
 use crate::outputs::OutputFolder;
-use crate::program::{Ending, Recipient};
+use crate::program::{Ending, Ran, Recipient};
 use crate::record::{self, Start};
 use crate::{recordings, report, say, shell};
 
@@ -27,7 +27,11 @@ pub fn run(options: &RunOptions) -> anyhow::Result<Ending> {
     report::note_versions(&built);
     let folder = report::output_folder(&options.profile, &built, program)?;
     let ending = match run_recorded(options, &start, &built, &folder) {
-        Ok(ending) => ending,
+        Ok(Ran::Ended(ending)) => ending,
+        Ok(Ran::Abandoned(ending)) => {
+            report::note_abandoned(&folder);
+            return Ok(ending);
+        }
         Err(error) => {
             folder.discard();
             return Err(error);
@@ -47,7 +51,7 @@ pub fn run(options: &RunOptions) -> anyhow::Result<Ending> {
 /// after all, it runs.
 fn run_without_profile(options: &RunOptions) -> anyhow::Result<Ending> {
     let mut command = build::plain_run_command(&options.cargo, &options.target);
-    let ending = record::to_its_end(command.arg("--").args(&options.args), Recipient::Program)?;
+    let ending = record::run_unrecorded(command.arg("--").args(&options.args))?;
     if ending == Ending::Status(0) {
         say::note(format_args!(
             "no profile: cannot tell which program cargo ran; name it with --bin or --example"
@@ -61,14 +65,14 @@ fn run_recorded(
     start: &Start,
     built: &Built,
     folder: &OutputFolder,
-) -> anyhow::Result<Ending> {
+) -> anyhow::Result<Ran> {
     let mut command =
         start.command(&options.cargo, Task::Run(&options.target), built, folder.recordings())?;
     // With -v cargo writes it, for a program that is fresh.
     if !options.cargo.quiet && options.cargo.verbose == 0 {
         announce(start.launcher(), &built.programs[0], &options.args);
     }
-    record::to_its_end(command.arg("--").args(&options.args), Recipient::Program)
+    record::run(command.arg("--").args(&options.args), Recipient::Program)
 }
 
 /// The line that cargo writes before a program starts.

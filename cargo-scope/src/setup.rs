@@ -8,7 +8,7 @@ use clap::CommandFactory;
 use clap_mangen::Man;
 
 use crate::cli::{Cli, CompletionsOptions, EnvOptions, InitOptions, ManOptions};
-use crate::program::{Ending, Recipient};
+use crate::program::Ending;
 use crate::{build, outputs, record, say, shell};
 
 /// The two lines that a program needs.
@@ -41,7 +41,7 @@ pub fn init(options: &InitOptions) -> anyhow::Result<Ending> {
     if options.offline {
         command.arg("--offline");
     }
-    let ending = record::to_its_end(&mut command, Recipient::Program)?;
+    let ending = record::run_unrecorded(&mut command)?;
     if ending == Ending::Status(0) {
         print(WHAT_TO_WRITE.as_bytes())?;
         say::note(format_args!("write these lines, then `cargo scope run`"));

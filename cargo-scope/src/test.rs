@@ -10,7 +10,7 @@ use anyhow::Context;
 use crate::build::{self, Built, Outcome, Program, Task};
 use crate::cli::TestOptions;
 use crate::outputs::OutputFolder;
-use crate::program::{Ending, Recipient};
+use crate::program::{Ending, Ran, Recipient};
 use crate::record::{self, Start};
 use crate::recordings::{self, OfProgram, Opened};
 use crate::{report, say};
@@ -43,7 +43,13 @@ fn run_all(options: &TestOptions, task: Task<'_>) -> anyhow::Result<Ending> {
     let common = common_folder(options, &built)?;
     let mut command = start.command(&options.cargo, task, &built, common.recordings())?;
     command.arg("--").args(&options.args);
-    let ending = record::to_its_end(&mut command, Recipient::CargoAndPrograms)?;
+    let ending = match record::run(&mut command, Recipient::CargoAndPrograms)? {
+        Ran::Ended(ending) => ending,
+        Ran::Abandoned(ending) => {
+            report::note_abandoned(&common);
+            return Ok(ending);
+        }
+    };
     let written = write_profiles(options, task, &built, common, ending);
     Ok(match written {
         Ok(complete) => ending.or_failure(!complete),

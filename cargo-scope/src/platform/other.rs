@@ -7,7 +7,7 @@ use std::io;
 use std::path::Path;
 use std::process::{Command, ExitStatus};
 
-use crate::program::Recipient;
+use crate::program::{Ran, Recipient};
 
 pub(crate) fn signal_of(_: ExitStatus) -> Option<i32> {
     None
@@ -20,8 +20,8 @@ pub(crate) fn signal_name(_: i32) -> Option<&'static str> {
 /// Does nothing: no program ends by a signal.
 pub(crate) fn raise(_: i32) {}
 
-pub(crate) fn run(command: &mut Command, _: Recipient) -> io::Result<ExitStatus> {
-    command.status()
+pub(crate) fn run(command: &mut Command, _: Recipient) -> io::Result<Ran> {
+    Ok(Ran::Ended(command.status()?.into()))
 }
 
 /// Does nothing.

@@ -7,7 +7,7 @@ use std::process::{Child, Command, ExitStatus};
 
 use libc::{c_int, pid_t, sigset_t};
 
-use crate::program::Recipient;
+use crate::program::{Ending, Ran, Recipient};
 
 pub(crate) fn signal_of(status: ExitStatus) -> Option<i32> {
     status.signal()
@@ -72,7 +72,7 @@ fn leave_no_core() {
 ///
 /// Signals are blocked here and taken one by one, in ordinary code: no handler runs, and none
 /// comes between a question and its answer.
-pub(crate) fn run(command: &mut Command, recipient: Recipient) -> io::Result<ExitStatus> {
+pub(crate) fn run(command: &mut Command, recipient: Recipient) -> io::Result<Ran> {
     let taken: Vec<c_int> = [libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGHUP]
         .into_iter()
         // What whoever started us has had ignored (`nohup`), the program ignores too.
@@ -97,7 +97,7 @@ pub(crate) fn run(command: &mut Command, recipient: Recipient) -> io::Result<Exi
         }
         let interrupts = matches!(signal, libc::SIGINT | libc::SIGQUIT);
         if interrupts && std::mem::replace(&mut interrupted, true) {
-            raise(signal);
+            return Ok(Ran::Abandoned(Ending::Signal(signal)));
         }
         let from_terminal = interrupts && sender == Some(0);
         if !from_terminal {
@@ -106,7 +106,7 @@ pub(crate) fn run(command: &mut Command, recipient: Recipient) -> io::Result<Exi
     }
     // What ended the program may have come to us at the same time; from here on it ends us.
     discard_pending(&set);
-    child.wait()
+    Ok(Ran::Ended(child.wait()?.into()))
 }
 
 /// Blocks signals until it is dropped.

@@ -127,7 +127,7 @@ fn a_second_interrupt_ends_us_at_once() {
         fn main() {
             unsafe { libc::signal(libc::SIGINT, libc::SIG_IGN) };
             println!("ready");
-            // Ends when the test does, at the latest.
+            // Ends when the test says so, at the latest with it.
             std::io::stdin().read_line(&mut String::new()).unwrap();
         }
     "#;
@@ -140,8 +140,11 @@ fn a_second_interrupt_ends_us_at_once() {
     assert!(running.child.try_wait().unwrap().is_none(), "the first one is the program's");
     running.signal(libc::SIGINT, true);
     let status = running.child.wait().unwrap();
-    assert_eq!(status.signal(), Some(libc::SIGINT));
+    assert_eq!(status.signal(), Some(libc::SIGINT), "while the program goes on");
     drop(stdin);
+    let mut said = String::new();
+    running.child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    assert!(said.contains("cargo scope collect"), "{said}");
 }
 
 #[test]
