@@ -316,13 +316,13 @@ mod tests {
 
     #[test]
     fn options_reach_cargo_as_given() {
-        let options = CargoOptions {
+        let mut options = CargoOptions {
             verbose: 2,
-            features: vec!["a,b".into(), "c".into()],
             profile: Some("bench-like".into()),
             target_dir: Some("a folder".into()),
             ..CargoOptions::default()
         };
+        options.features.features = vec!["a,b".into(), "c".into()];
         let target = RunTarget { bin: vec![String::new()], ..RunTarget::default() };
         let words = |command: Command| command.get_args().map(|word| word.to_owned()).collect::<Vec<_>>();
         let expected = [

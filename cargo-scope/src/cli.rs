@@ -35,6 +35,7 @@ static LONG_VERSION: LazyLock<String> = LazyLock::new(|| {
     bin_name = "cargo scope",
     version,
     long_version = LONG_VERSION.as_str(),
+    styles = clap_cargo::style::CLAP_STYLING,
     subcommand_required = true,
     arg_required_else_help = true,
     after_help = "See `cargo scope help COMMAND` for more on one command."

@@ -86,7 +86,7 @@ pub fn run_info(options: &CargoOptions, task: Task<'_>, program: &Program) -> Ru
         label: Some(program.name.clone()),
         build_profile: Some(task.profile_name(options).to_string()),
         rustc_version: first_line(Command::new(rustc).arg("--version")),
-        features: options.features.iter().flat_map(split).filter(|name| !name.is_empty()).collect(),
+        features: options.features.features.iter().flat_map(split).filter(|name| !name.is_empty()).collect(),
         command_line: std::env::args_os().map(|arg| arg.to_string_lossy().into_owned()).collect(),
         git_commit: first_line(
             Command::new("git").current_dir(&program.package_root).args(["rev-parse", "HEAD"]),

@@ -4,6 +4,7 @@ use std::fmt::Arguments;
 use std::io::Write;
 
 use anstream::ColorChoice;
+use clap_cargo::style::GOOD;
 
 /// Colours as cargo does it: `--color` first, then `CARGO_TERM_COLOR`, else on a terminal.
 pub fn choose_color(given: Option<&str>) {
@@ -22,7 +23,7 @@ pub fn note(text: Arguments<'_>) {
 
 /// Writes a line as cargo writes its own: a bold green verb, then what it is about.
 pub fn status(verb: &str, text: Arguments<'_>) {
-    let _ = writeln!(anstream::stderr().lock(), "\x1b[1m\x1b[92m{verb:>12}\x1b[0m {text}");
+    let _ = writeln!(anstream::stderr().lock(), "{GOOD}{verb:>12}{GOOD:#} {text}");
 }
 
 /// Writes an error with its causes, leaving out a cause that the text before it repeats.

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{ArgAction, Args};
+use clap_cargo::Features;
 
 use super::line::Line;
 
@@ -21,30 +22,25 @@ const MESSAGE_FORMATS: [&str; 6] = [
 #[derive(Clone, Debug, Default, Args)]
 pub struct CargoOptions {
     /// Use verbose output (-vv very verbose/build.rs output)
-    #[arg(short, long, action = ArgAction::Count)]
+    #[arg(short, long, action = ArgAction::Count, help_heading = None)]
     pub verbose: u8,
     /// Do not print cargo log messages, nor the summary
-    #[arg(short, long, conflicts_with = "verbose")]
+    #[arg(short, long, conflicts_with = "verbose", help_heading = None)]
     pub quiet: bool,
     /// Coloring
-    #[arg(long, value_name = "WHEN", value_parser = ["auto", "always", "never"])]
+    #[arg(long, value_name = "WHEN", value_parser = ["auto", "always", "never"], help_heading = None)]
     pub color: Option<String>,
     /// Override a configuration value
-    #[arg(long, value_name = "KEY=VALUE|PATH")]
+    #[arg(long, value_name = "KEY=VALUE|PATH", help_heading = None)]
     pub config: Vec<OsString>,
     /// Format of what the compiler says
-    #[arg(long, value_name = "FMT", value_delimiter = ',', value_parser = MESSAGE_FORMATS)]
+    #[arg(long, value_name = "FMT", value_delimiter = ',', value_parser = MESSAGE_FORMATS,
+          help_heading = None)]
     pub message_format: Vec<String>,
 
-    /// Space or comma separated list of features to activate
-    #[arg(short = 'F', long, value_name = "FEATURES", help_heading = "Feature Selection")]
-    pub features: Vec<String>,
-    /// Activate all available features
-    #[arg(long, help_heading = "Feature Selection")]
-    pub all_features: bool,
-    /// Do not activate the `default` feature
-    #[arg(long, help_heading = "Feature Selection")]
-    pub no_default_features: bool,
+    /// Features of the packages that are built.
+    #[command(flatten, next_help_heading = "Feature Selection")]
+    pub features: Features,
 
     /// Number of parallel jobs, defaults to # of CPUs
     #[arg(short, long, value_name = "N", allow_hyphen_values = true, help_heading = "Compilation Options")]
@@ -94,8 +90,9 @@ impl CargoOptions {
             line.flag("--verbose", true);
         });
         line.flag("--quiet", self.quiet);
-        line.many("--features", &self.features).flag("--all-features", self.all_features);
-        line.flag("--no-default-features", self.no_default_features);
+        let Features { features, all_features, no_default_features, .. } = &self.features;
+        line.many("--features", features).flag("--all-features", *all_features);
+        line.flag("--no-default-features", *no_default_features);
         line.many("--jobs", &self.jobs).flag("--release", self.release).many("--profile", &self.profile);
         line.many("--target", &self.target).many("--target-dir", &self.target_dir);
         line.flag("--ignore-rust-version", self.ignore_rust_version);

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use cargo_metadata::{Artifact, Metadata, Package, Target};
 use clap::Args;
+use clap_cargo::Workspace;
 
 use super::line::Line;
 
@@ -26,15 +27,9 @@ pub struct RunTarget {
 /// Options of `test` and `bench` that select the programs.
 #[derive(Clone, Debug, Default, Args)]
 pub struct TestTargets {
-    /// Package to run tests for
-    #[arg(short, long, value_name = "SPEC", help_heading = "Package Selection")]
-    pub package: Vec<String>,
-    /// Test all packages in the workspace
-    #[arg(long, help_heading = "Package Selection")]
-    pub workspace: bool,
-    /// Exclude packages from the test
-    #[arg(long, value_name = "SPEC", help_heading = "Package Selection")]
-    pub exclude: Vec<String>,
+    /// Packages to take targets from.
+    #[command(flatten, next_help_heading = "Package Selection")]
+    pub workspace: Workspace,
     /// Test only this package's library
     #[arg(long, help_heading = "Target Selection")]
     pub lib: bool,
@@ -66,7 +61,7 @@ pub struct TestTargets {
     #[arg(long, help_heading = "Target Selection")]
     pub all_targets: bool,
     /// Run all tests regardless of failure
-    #[arg(long)]
+    #[arg(long, help_heading = None)]
     pub no_fail_fast: bool,
 }
 
@@ -79,8 +74,8 @@ impl RunTarget {
 
 impl TestTargets {
     pub(super) fn add(&self, line: &mut Line) {
-        line.many("--package", &self.package).flag("--workspace", self.workspace);
-        line.many("--exclude", &self.exclude);
+        let Workspace { package, workspace, all, exclude, .. } = &self.workspace;
+        line.many("--package", package).flag("--workspace", *workspace || *all).many("--exclude", exclude);
         line.flag("--lib", self.lib).flag("--bins", self.bins).many("--bin", &self.bin);
         line.flag("--examples", self.examples).many("--example", &self.example);
         line.flag("--tests", self.tests).many("--test", &self.test);
@@ -122,10 +117,10 @@ impl TestTargets {
     }
 
     fn packages<'a>(&self, metadata: &'a Metadata) -> Vec<&'a Package> {
-        if self.workspace {
+        if self.workspace.workspace || self.workspace.all {
             return metadata.workspace_packages();
         }
-        packages(&self.package, metadata)
+        packages(&self.workspace.package, metadata)
     }
 }
 
