@@ -32,9 +32,12 @@ pub struct RunId(pub u32);
 pub struct Run {
     /// The call.
     pub call: CallRef,
-    /// What it was called by.
+    /// Its region.
+    pub region: RegionId,
+    /// What it was called by; a call by its position is on the lane of `call`.
     pub parent: Parent,
-    /// The task it belongs to; `None` for a region that is held by none.
+    /// The task it opened or was put on; `None` for a region that was held, which is where its
+    /// parent is.
     pub task: Option<TaskId>,
     /// Begin of the first poll.
     pub start_ns: i64,
@@ -92,9 +95,15 @@ pub struct Tasks {
     polls: Vec<PollInterval>,
     by_instance: HashMap<u64, RunId>,
     held: HashMap<CallRef, RunId>,
+    calls: Vec<u32>,
 }
 
 impl Tasks {
+    /// Number of calls on each lane, as [`Recording::calls`](super::Recording::calls) gives them.
+    pub fn calls(&self) -> &[u32] {
+        &self.calls
+    }
+
     /// The tasks in order of their begin.
     pub fn tasks(&self) -> &[Task] {
         &self.tasks
@@ -130,7 +139,7 @@ pub(super) struct TaskCollector<'a> {
     lane: u32,
     calls: u32,
     open: Vec<Frame>,
-    aside: HashMap<u64, Vec<(u32, Aside)>>,
+    aside: HashMap<u64, Vec<Aside>>,
 }
 
 /// What the lanes before have given.
@@ -142,6 +151,8 @@ pub(super) struct Found {
     held: Vec<Run>,
     /// Begins of plain calls in tasks, by what they were called by.
     plain: HashMap<Caller, Vec<i64>>,
+    /// Number of calls on each lane.
+    calls: Vec<u32>,
 }
 
 struct Instance {
@@ -149,7 +160,6 @@ struct Instance {
     parent: Option<Caller>,
     /// The instance in which it was first polled.
     around: Option<u32>,
-    region: RegionId,
     ended: bool,
     busy_ns: i64,
     polls: u64,
@@ -166,12 +176,14 @@ enum Caller {
 #[derive(Clone, Copy)]
 enum Frame {
     Poll { instance: u32, start_ns: i64 },
-    Call { index: u32, aside: Option<Aside>, start_ns: i64 },
+    Call { index: u32, region: u32, aside: Option<Aside>, start_ns: i64 },
 }
 
 /// A region that was set aside: begin, what it ran so far, and how many parts that was.
 #[derive(Clone, Copy)]
 struct Aside {
+    index: u32,
+    region: u32,
     first_ns: i64,
     busy_ns: i64,
     parts: u64,
@@ -183,7 +195,8 @@ impl<'a> TaskCollector<'a> {
         TaskCollector { regions, scale, found, lane, calls: 0, open, aside }
     }
 
-    pub(super) fn into_found(self) -> Found {
+    pub(super) fn into_found(mut self) -> Found {
+        self.found.calls.push(self.calls);
         self.found
     }
 
@@ -195,7 +208,6 @@ impl<'a> TaskCollector<'a> {
                 run: None,
                 parent: None,
                 around: None,
-                region: RegionId(0),
                 ended: false,
                 busy_ns: 0,
                 polls: 0,
@@ -225,17 +237,22 @@ impl<'a> TaskCollector<'a> {
     }
 
     /// Ends a part of the innermost call.
-    fn end_part(&mut self, at: u64) -> Option<(u32, Option<Aside>, i64, i64)> {
-        let at_ns = self.scale.ns(at);
+    fn end_part(&mut self, at: u64) -> Option<(Aside, i64)> {
+        let end_ns = self.scale.ns(at);
         match self.open.pop()? {
-            Frame::Call { index, aside, start_ns } => Some((index, aside, start_ns, at_ns)),
+            Frame::Call { index, region, aside, start_ns } => {
+                let before =
+                    aside.unwrap_or(Aside { index, region, first_ns: start_ns, busy_ns: 0, parts: 0 });
+                let busy_ns = before.busy_ns + end_ns - start_ns;
+                Some((Aside { busy_ns, parts: before.parts + 1, ..before }, end_ns))
+            }
             Frame::Poll { .. } => None,
         }
     }
 }
 
 impl Visitor for TaskCollector<'_> {
-    fn enter(&mut self, _region: u32, at: u64) {
+    fn enter(&mut self, region: u32, at: u64) {
         let start_ns = self.scale.ns(at);
         if let Some(caller) = self.caller()
             && self.polled().is_some()
@@ -243,22 +260,16 @@ impl Visitor for TaskCollector<'_> {
             self.found.plain.entry(caller).or_default().push(start_ns);
         }
         let index = self.next_call();
-        self.open.push(Frame::Call { index, aside: None, start_ns });
+        self.open.push(Frame::Call { index, region, aside: None, start_ns });
     }
 
     fn leave(&mut self, at: u64, cut: Cut) {
-        let Some((index, Some(aside), start_ns, end_ns)) = self.end_part(at) else { return };
-        self.found.held.push(Run {
-            call: CallRef { lane: self.lane, index },
-            parent: Parent::None,
-            task: None,
-            start_ns: aside.first_ns,
-            end_ns,
-            busy_ns: aside.busy_ns + end_ns - start_ns,
-            polls: aside.parts + 1,
-            cancelled: false,
-            open: cut == Cut::Open,
-        });
+        let Some((call, end_ns)) = self.end_part(at).filter(|(call, _)| call.parts > 1) else { return };
+        let region = self.regions.called_id(call.region);
+        let Aside { index, first_ns: start_ns, busy_ns, parts: polls, .. } = call;
+        let open = cut == Cut::Open;
+        let call = CallRef { lane: self.lane, index };
+        self.found.held.push(Run { start_ns, end_ns, busy_ns, polls, open, ..Run::of(call, region) });
     }
 
     fn begin_poll(&mut self, poll: Poll, at: u64) {
@@ -269,10 +280,10 @@ impl Visitor for TaskCollector<'_> {
             let call = CallRef { lane: self.lane, index: self.next_call() };
             let region = self.regions.called_id(poll.region);
             let known = &mut self.found.instances[instance as usize];
-            (known.parent, known.around, known.region) = (parent, around, region);
+            (known.parent, known.around) = (parent, around);
             let end_ns = known.run.map_or(start_ns, |run| run.end_ns);
             let cancelled = known.run.is_some_and(|run| run.cancelled);
-            known.run = Some(Run { start_ns, end_ns, cancelled, ..Run::of(call) });
+            known.run = Some(Run { start_ns, end_ns, cancelled, ..Run::of(call, region) });
         }
         self.open.push(Frame::Poll { instance, start_ns });
     }
@@ -287,33 +298,33 @@ impl Visitor for TaskCollector<'_> {
         if let Some(ended) = ended {
             known.ended = true;
             // Its begin may be on a lane that comes later.
-            let run = known.run.get_or_insert(Run::of(CallRef { lane: u32::MAX, index: 0 }));
+            let nowhere = CallRef { lane: u32::MAX, index: 0 };
+            let run = known.run.get_or_insert(Run::of(nowhere, RegionId(0)));
             (run.end_ns, run.cancelled) = (end_ns.max(run.start_ns), ended.cancelled);
         }
         self.found.polls.push(PollInterval { run: RunId(instance), lane: self.lane, start_ns, end_ns });
     }
 
     fn suspend(&mut self, instance: u64, at: u64) {
-        let Some((index, aside, start_ns, end_ns)) = self.end_part(at) else { return };
-        let before = aside.unwrap_or(Aside { first_ns: start_ns, busy_ns: 0, parts: 0 });
-        let busy_ns = before.busy_ns + end_ns - start_ns;
-        let aside = Aside { busy_ns, parts: before.parts + 1, ..before };
-        self.aside.entry(instance).or_default().push((index, aside));
+        if let Some((call, _)) = self.end_part(at) {
+            self.aside.entry(instance).or_default().push(call);
+        }
     }
 
     fn resume(&mut self, instance: u64, at: u64) {
         let start_ns = self.scale.ns(at);
         let known = self.aside.get_mut(&instance).and_then(Vec::pop);
-        if let Some((index, aside)) = known {
-            self.open.push(Frame::Call { index, aside: Some(aside), start_ns });
+        if let Some(aside @ Aside { index, region, .. }) = known {
+            self.open.push(Frame::Call { index, region, aside: Some(aside), start_ns });
         }
     }
 }
 
 impl Run {
-    fn of(call: CallRef) -> Run {
+    fn of(call: CallRef, region: RegionId) -> Run {
         Run {
             call,
+            region,
             parent: Parent::None,
             task: None,
             start_ns: 0,
@@ -330,7 +341,7 @@ impl Found {
     /// Puts together what all lanes gave. `cut_ns` is where a call that began at some time is cut if it
     /// did not end.
     pub(super) fn into_tasks(mut self, cut_ns: impl Fn(i64) -> i64) -> Tasks {
-        let mut tasks = Tasks::default();
+        let mut tasks = Tasks { calls: self.calls, ..Tasks::default() };
         // An instance whose begin is missing is none.
         let mut run_of: Vec<Option<RunId>> = Vec::with_capacity(self.instances.len());
         for instance in &self.instances {
@@ -393,8 +404,8 @@ impl Lanes<'_> {
             let next = TaskId(tasks.tasks.len() as u32);
             let task = self.lane_for(instance, &call, tasks).unwrap_or(next);
             if task == next {
-                let Run { start_ns, end_ns, .. } = call;
-                let (region, last_lane) = (instance.region, instance.last.1);
+                let Run { region, start_ns, end_ns, .. } = call;
+                let last_lane = instance.last.1;
                 let (busy_ns, wall_ns, polls, open) = (0, 0, 0, false);
                 tasks.tasks.push(Task { region, start_ns, end_ns, busy_ns, wall_ns, polls, last_lane, open });
             }
