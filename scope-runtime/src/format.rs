@@ -139,6 +139,12 @@ pub(crate) mod code {
     /// Two words: the regions that were left open at the end of the last poll of this instance go
     /// on; the second word is their number.
     pub(crate) const RESUME: u64 = 10;
+    /// Two words: the instance whose first poll just began was made at the position in the second
+    /// word, see [`position`](super::position).
+    pub(crate) const LINK: u64 = 11;
+    /// Two words: what is entered from here on with nothing around it was started at the position in
+    /// the second word; 0 for none.
+    pub(crate) const LINKED: u64 = 12;
     /// Codes from here on enter the region of that number less this one.
     pub(crate) const FIRST_REGION: u64 = 256;
     /// Regions that a code can name; all further ones share the last.
@@ -148,12 +154,31 @@ pub(crate) mod code {
 /// Whether an event of this code has a second word.
 #[inline]
 pub(crate) fn has_payload(code: u64) -> bool {
-    (code::CLOSE_TO..=code::RESUME).contains(&code)
+    (code::CLOSE_TO..=code::LINKED).contains(&code)
 }
 
 /// An instance of an async region in one word: its number in the upper bits, the region's code below.
 pub(crate) fn instance_word(number: u64, code: u64) -> u64 {
     number << CODE_BITS | code
+}
+
+/// Bits of a position for the word in its chunk, and for the chunk of its lane.
+const WORD_BITS: u32 = 13;
+const SEQUENCE_BITS: u32 = 30;
+const _: () = assert!(CHUNK_WORDS < 1 << WORD_BITS);
+
+/// A place between two events of a lane: lane, chunk and how many words of that come before. `None`
+/// where the numbers are too large.
+pub(crate) fn position(lane: u32, sequence: u64, words: usize) -> Option<u64> {
+    let fits = u64::from(lane) < 1 << (63 - SEQUENCE_BITS - WORD_BITS) && sequence < 1 << SEQUENCE_BITS;
+    fits.then(|| (u64::from(lane) << SEQUENCE_BITS | sequence) << WORD_BITS | words as u64)
+}
+
+/// Lane, chunk and words of a position.
+pub(crate) fn parts_of(position: u64) -> (u32, u64, usize) {
+    let words = position & ((1 << WORD_BITS) - 1);
+    let sequence = position >> WORD_BITS & ((1 << SEQUENCE_BITS) - 1);
+    ((position >> (WORD_BITS + SEQUENCE_BITS)) as u32, sequence, words as usize)
 }
 
 /// How many instances a recording can tell apart; further ones are not recorded.

@@ -49,6 +49,8 @@ pub struct InRegion<F> {
     future: ManuallyDrop<F>,
     region: Region,
     instance: Instance,
+    /// Position of the thread that made it.
+    made_at: u64,
 }
 
 // SAFETY: all but the future may be sent. Said by hand since the compiler counts every layer of types
@@ -87,7 +89,7 @@ impl Site {
 
 impl<F> InRegion<F> {
     fn new(future: F, region: Region, instance: Instance) -> InRegion<F> {
-        InRegion { future: ManuallyDrop::new(future), region, instance }
+        InRegion { future: ManuallyDrop::new(future), region, instance, made_at: lane::here() }
     }
 }
 
@@ -110,10 +112,10 @@ impl<F: Future> Future for InRegion<F> {
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
         // SAFETY: nothing is moved out of it; the future in it is pinned with it.
-        let InRegion { future, region, instance } = unsafe { self.get_unchecked_mut() };
+        let InRegion { future, region, instance, made_at } = unsafe { self.get_unchecked_mut() };
         // SAFETY: it is pinned as it is a part of what is, and dropped in its place only.
         let future = unsafe { Pin::new_unchecked(&mut **future) };
-        let Some(poll) = instance.begin_poll(region.code(), || region.register()) else {
+        let Some(poll) = instance.begin_poll(region.code(), *made_at, || region.register()) else {
             return future.poll(context);
         };
         let mut polling = Polling { instance, poll, end: PollEnd::Pending };
@@ -128,7 +130,7 @@ impl<F: Future> Future for InRegion<F> {
 impl<F> Drop for InRegion<F> {
     fn drop(&mut self) {
         // What destructors do in a future that is dropped half-way belongs to its call.
-        let poll = if self.instance.is_open() { self.instance.begin_poll(0, || 0) } else { None };
+        let poll = if self.instance.is_open() { self.instance.begin_poll(0, 0, || 0) } else { None };
         let _polling =
             poll.map(|poll| Polling { instance: &mut self.instance, poll, end: PollEnd::Cancelled });
         // SAFETY: it is dropped here only, and not used any more.

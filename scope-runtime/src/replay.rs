@@ -20,7 +20,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use crate::format::{CODE_BITS, FieldReader, Fields, PAYLOAD, code, has_payload};
+use crate::format::{CODE_BITS, FieldReader, Fields, PAYLOAD, code, has_payload, parts_of};
 
 /// Receives the calls of one lane. Times are ticks of the recording clock and never go back.
 pub(crate) trait Visitor {
@@ -36,6 +36,12 @@ pub(crate) trait Visitor {
     fn suspend(&mut self, instance: u64, at: u64);
     /// The call that was last set aside with the instance goes on.
     fn resume(&mut self, instance: u64, at: u64);
+    /// The instance that was first polled just now was made at this position.
+    fn link(&mut self, _position: u64) {}
+    /// What is entered with nothing around it from here on was started at this position, 0 for none.
+    fn started_at(&mut self, _position: u64) {}
+    /// The replay is at a place that was asked for by [`Replay::watch`].
+    fn mark(&mut self, _position: u64) {}
     /// The innermost of the frames that were open before the replay began ends, all newer ones have.
     fn leave_inherited(&mut self, _at: u64) {}
     /// With the poll that is the innermost one of those its instance ends.
@@ -150,6 +156,8 @@ pub(crate) struct Replay<V> {
     polls: Vec<OpenPoll>,
     /// By instance, when the calls began that were set aside with it; the innermost comes first.
     aside: BTreeMap<u64, Vec<u64>>,
+    /// Positions on the lane at which the visitor is told, in order.
+    marks: VecDeque<u64>,
     next_sequence: u64,
     now: u64,
     end: LaneEnd,
@@ -174,6 +182,7 @@ impl<V: Visitor> Replay<V> {
             open: Vec::new(),
             polls: Vec::new(),
             aside: BTreeMap::new(),
+            marks: VecDeque::new(),
             next_sequence: 0,
             now: 0,
             end: LaneEnd::default(),
@@ -184,6 +193,11 @@ impl<V: Visitor> Replay<V> {
     /// it has not seen.
     pub(crate) fn resume(visitor: V, next_sequence: u64, depth: u64, edges: &[SessionEdge]) -> Self {
         Replay { dead: depth, next_sequence, ..Replay::new(visitor, edges) }
+    }
+
+    /// Tells the visitor when the replay is at these positions, which are in order and of this lane.
+    pub(crate) fn watch(&mut self, positions: &[u64]) {
+        self.marks.extend(positions);
     }
 
     /// The sequence number of the chunk that comes next.
@@ -264,7 +278,24 @@ impl<V: Visitor> Replay<V> {
         }
         self.next_sequence = chunk.sequence + 1;
         let mut base = chunk.base;
-        let mut words = chunk.words.iter();
+        let mut from = 0;
+        while let Some(&position) = self.marks.front() {
+            let (_, sequence, word) = parts_of(position);
+            if sequence > chunk.sequence {
+                break;
+            }
+            self.marks.pop_front();
+            if sequence == chunk.sequence && word >= from && word <= chunk.words.len() {
+                self.words(&chunk.words[from..word], &mut base);
+                from = word;
+                self.visitor.mark(position);
+            }
+        }
+        self.words(&chunk.words[from..], &mut base);
+    }
+
+    fn words(&mut self, words: &[u64], base: &mut u64) {
+        let mut words = words.iter();
         while let Some(&word) = words.next() {
             let at = base.wrapping_add(word >> CODE_BITS);
             match word & ((1 << CODE_BITS) - 1) {
@@ -273,7 +304,7 @@ impl<V: Visitor> Replay<V> {
                     self.enter((region - code::FIRST_REGION) as u32, at)
                 }
                 two_words if has_payload(two_words) => match words.next() {
-                    Some(payload) if two_words == code::REBASE => base = payload & !PAYLOAD,
+                    Some(payload) if two_words == code::REBASE => *base = payload & !PAYLOAD,
                     Some(payload) => self.event(two_words, payload & !PAYLOAD, at),
                     None => return,
                 },
@@ -293,6 +324,8 @@ impl<V: Visitor> Replay<V> {
             code::POLL_END => self.end_poll(payload, at),
             code::COMPLETED | code::CANCELLED => self.complete(payload, code == code::CANCELLED, at),
             code::RESUME => self.resume_aside(payload, at),
+            code::LINK => self.visitor.link(payload),
+            code::LINKED => self.visitor.started_at(payload),
             _ => {}
         }
     }

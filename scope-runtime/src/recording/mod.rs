@@ -6,6 +6,7 @@
 
 mod error;
 mod head;
+mod links;
 mod pieces;
 mod tasks;
 mod visitors;
@@ -25,6 +26,7 @@ use crate::totals::PathTree;
 pub use error::Error;
 use error::Problem;
 use head::Head;
+pub use links::CallLink;
 use pieces::{Pieces, RawLane};
 use tasks::{Found, TaskCollector};
 pub use tasks::{PollInterval, Run, RunId, Task, TaskId, Tasks};
@@ -218,7 +220,19 @@ impl Recording {
         visitor: V,
         join: impl FnOnce(&mut V, &Folded, u64),
     ) -> LaneResult<V> {
+        self.replay_watching(lane, visitor, &[], join)
+    }
+
+    /// The same, telling the visitor when it is at these positions of the lane.
+    fn replay_watching<V: Visitor>(
+        &self,
+        lane: &RawLane,
+        visitor: V,
+        positions: &[u64],
+        join: impl FnOnce(&mut V, &Folded, u64),
+    ) -> LaneResult<V> {
         let mut replay = Replay::new(visitor, &self.session_edges);
+        replay.watch(positions);
         let mut fold = lane.fold(&self.session_edges);
         let from_events = fold.as_ref().map_or(u64::MAX, |fold| fold.first_sequence);
         let from_totals = fold.as_ref().map_or(u64::MAX, Fold::next_sequence);
@@ -290,15 +304,23 @@ impl Recording {
         profile.start_ns = first.ns;
         profile.end_ns = self.scale.ns(last_ticks);
         if self.is_async {
-            let ends = self.session_edges.iter().filter(|edge| !edge.begins).map(|edge| edge.ticks);
-            let ends: Vec<i64> = ends.chain([last_ticks]).map(|ticks| self.scale.ns(ticks)).collect();
-            let end_ns = |session: u32| ends.get(session as usize).copied().unwrap_or(profile.end_ns);
-            profile.open_calls += pending.cut(&mut tree, end_ns);
-            tree.settle();
+            profile.open_calls += self.cut_pending(pending, &mut tree, profile.end_ns);
         }
         profile.paths = self.regions.keep_called(tree);
         profile.regions = self.regions.called().to_vec();
         self.profile = profile;
+    }
+}
+
+impl Recording {
+    /// Counts the instances of async regions that did not end, each cut at the end of its session, the
+    /// last one's being `end_ns`; gives their number. Then the tree's inclusive times are whole.
+    fn cut_pending(&self, pending: Pending, tree: &mut PathTree, end_ns: i64) -> u64 {
+        let ends = self.session_edges.iter().filter(|edge| !edge.begins).map(|edge| edge.ticks);
+        let ends: Vec<i64> = ends.map(|ticks| self.scale.ns(ticks)).collect();
+        let cut = pending.cut(tree, |session| ends.get(session as usize).copied().unwrap_or(end_ns));
+        tree.settle();
+        cut
     }
 }
 

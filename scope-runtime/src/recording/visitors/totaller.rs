@@ -22,11 +22,25 @@ pub(in crate::recording) struct Totaller<'a> {
     pub(in crate::recording) cut: u64,
     /// Whether there were polls.
     pub(in crate::recording) is_async: bool,
+    /// How to hang what was started elsewhere; else it is at the top.
+    pub(in crate::recording) hang: Option<Hang<'a>>,
+    /// The path at each position that is watched.
+    pub(in crate::recording) marks: Vec<(u64, PathId)>,
+    started_at: u64,
     open: Vec<OpenPath>,
     /// Positions in `open` of what is being polled.
     polls: Vec<usize>,
     /// Path and begin of calls that were set aside, by instance.
     aside: HashMap<u64, Vec<(PathId, i64)>>,
+}
+
+/// Where what was started elsewhere belongs.
+#[derive(Clone, Copy)]
+pub(in crate::recording) struct Hang<'a> {
+    /// The path at each position.
+    pub(in crate::recording) paths: &'a HashMap<u64, PathId>,
+    /// The position at which each instance was started.
+    pub(in crate::recording) instances: &'a HashMap<u64, u64>,
 }
 
 struct OpenPath {
@@ -105,8 +119,26 @@ impl<'a> Totaller<'a> {
         tree: PathTree,
         pending: Pending,
     ) -> Self {
-        let (open, polls, aside) = (Vec::new(), Vec::new(), HashMap::new());
-        Totaller { regions, scale, tree, pending, cut: 0, is_async: false, open, polls, aside }
+        let (open, polls, aside, marks) = Default::default();
+        Totaller {
+            regions,
+            scale,
+            tree,
+            pending,
+            cut: 0,
+            is_async: false,
+            hang: None,
+            marks,
+            started_at: 0,
+            open,
+            polls,
+            aside,
+        }
+    }
+
+    /// The path below which something hangs that has nothing around it.
+    fn top(&self, started_at: Option<u64>) -> Option<PathId> {
+        self.hang?.paths.get(&started_at?).copied()
     }
 
     /// Adds what was kept in totals. `dead` frames were open further out that nobody counts.
@@ -133,7 +165,9 @@ impl<'a> Totaller<'a> {
                     let index = index_of(depth).filter(|&index| index < self.open.len());
                     let is_task = matches!(node.parent, Parent::Task(_));
                     index.and_then(|index| {
-                        self.open[index].children_ns += inclusive_ns;
+                        if !is_task {
+                            self.open[index].children_ns += inclusive_ns;
+                        }
                         let nested = !is_task || self.polls.first().is_some_and(|&first| first <= index);
                         nested.then_some(self.open[index].path)
                     })
@@ -185,7 +219,10 @@ impl<'a> Totaller<'a> {
 impl Visitor for Totaller<'_> {
     fn enter(&mut self, region: u32, at: u64) {
         let at_ns = self.scale.ns(at);
-        let parent = self.open.last().map(|open| open.path);
+        let parent = match self.open.last() {
+            Some(open) => Some(open.path),
+            None => self.top(Some(self.started_at)),
+        };
         let path = self.tree.step(parent, self.regions.id(region));
         self.open.push(OpenPath { path, first_ns: at_ns, start_ns: at_ns, children_ns: 0 });
     }
@@ -205,7 +242,11 @@ impl Visitor for Totaller<'_> {
 
     fn begin_poll(&mut self, poll: Poll, at: u64) {
         let at_ns = self.scale.ns(at);
-        let parent = self.open.last().map(|open| open.path).filter(|_| poll.nested);
+        let parent = if poll.nested {
+            self.open.last().map(|open| open.path)
+        } else {
+            self.top(self.hang.and_then(|hang| hang.instances.get(&poll.instance).copied()))
+        };
         let path = self.tree.step(parent, self.regions.id(poll.region));
         if poll.first {
             self.pending.add(path, poll.session, 1, self.scale.ns(poll.start));
@@ -227,6 +268,16 @@ impl Visitor for Totaller<'_> {
             let wall_ns = (start_ns + duration_ns - first_ns).max(0);
             self.tree.add_whole(path, &Whole::one(wall_ns, false, ended.cancelled));
         }
+    }
+
+    fn started_at(&mut self, position: u64) {
+        self.is_async = true;
+        self.started_at = position;
+    }
+
+    fn mark(&mut self, position: u64) {
+        let path = self.open.last().map(|open| open.path).or_else(|| self.top(Some(self.started_at)));
+        self.marks.extend(path.map(|path| (position, path)));
     }
 
     fn suspend(&mut self, instance: u64, at: u64) {
