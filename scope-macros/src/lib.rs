@@ -1,24 +1,35 @@
 //! The `#[scope]` attribute of scope-runtime.
 //!
 //! Use it through scope-runtime, which the code it makes calls.
+//!
+//! With the feature `off`, which scope-runtime's feature of that name turns on, the attribute gives
+//! back what it stands on.
 
 mod arguments;
+mod block;
+mod errors;
 mod function;
+mod items;
 
-use proc_macro2::TokenStream;
+use proc_macro2::{Span, TokenStream};
+use syn::Error;
 use syn::parse::Parser;
 
 use crate::arguments::Arguments;
-use crate::function::Function;
+use crate::errors::Errors;
+use crate::function::{Function, Refusal};
+use crate::items::{Item, Kind};
 
-/// Measures every call of a function or method.
+/// Measures every call of a function or method, or of each one in an `impl`, inline module or trait.
 ///
 /// | argument | meaning |
 /// |---|---|
 /// | `name = "text"` | the region's name; else it is the path below the module: `step`, `Grid::step` |
 /// | `crate = path` | where scope-runtime is found, if not as `::scope_runtime` |
+/// | `skip` | measures nothing: for what stands in a block that has the attribute |
 ///
-/// The function keeps its signature, attributes and body; a guard is made before the body:
+/// The function keeps its signature, attributes and body; a guard is made in front of the body,
+/// behind the items that it begins with:
 ///
 /// ```text
 /// #[scope]
@@ -26,12 +37,18 @@ use crate::function::Function;
 ///
 /// fn step(n: u32) -> u32 {
 ///     let _guard = { static SITE: Site = Site::in_function(..); SITE.enter() };
-///     { n + 1 }
+///     n + 1
 /// }
 /// ```
 ///
 /// A plain function that returns a future measures the call itself, not the future. Arguments and
 /// results are never recorded.
+///
+/// On an `impl`, an inline `mod` or a `trait` it measures every function with a body inside, in
+/// nested modules too. Left out are `const fn`, naked functions, and functions inside functions.
+/// `name = "text"` there stands in front of the names: `text::Grid::step`. Inside, an attribute that
+/// is called `scope` (also one in `cfg_attr`) decides alone about the item on which it stands;
+/// `#[scope(skip)]` leaves it out.
 ///
 /// # Examples
 /// ```
@@ -41,23 +58,49 @@ use crate::function::Function;
 /// # ignore! {
 /// #[scope(name = "exchange halo")]
 /// fn exchange(field: &mut [f64]) { field.rotate_left(1); }
+///
+/// #[scope]
+/// impl Grid {
+///     fn step(&mut self) { self.relax(); }
+///     #[scope(skip)]
+///     fn at(&self, row: usize) -> f64 { self.cells[row] }
+/// }
 /// # }
 /// ```
 #[proc_macro_attribute]
 pub fn scope(arguments: proc_macro::TokenStream, item: proc_macro::TokenStream) -> proc_macro::TokenStream {
-    expand(arguments.into(), item.into()).into()
+    if cfg!(feature = "off") { item } else { expand(arguments.into(), item.into()).into() }
 }
 
-/// The item with the guard put in; where something is wrong, the item as it was and the errors.
+/// The item with the guards put in; where something is wrong, the item as it was and the errors.
 fn expand(arguments: TokenStream, item: TokenStream) -> TokenStream {
-    let parsed = Function::parse.parse2(item.clone());
-    let arguments = Arguments::parse.parse2(arguments);
-    match (parsed, arguments) {
-        (Ok(function), Ok(arguments)) => function.expand(&arguments),
-        (function, arguments) => {
-            let errors = [function.err(), arguments.err()];
-            let errors = errors.into_iter().flatten().map(|error| error.to_compile_error());
-            errors.chain([item]).collect()
+    let mut errors = Errors::default();
+    let arguments = errors.take(Arguments::parse.parse2(arguments));
+    let expanded = match &arguments {
+        Some(Arguments { skip: Some(_), .. }) => item,
+        _ => measure(item, arguments, &mut errors),
+    };
+    [errors.to_compile_errors(), expanded].into_iter().collect()
+}
+
+/// The item with what is wrong about it found, and measured if the arguments are right.
+fn measure(item: TokenStream, arguments: Option<Arguments>, errors: &mut Errors) -> TokenStream {
+    let first = items::split(item.clone()).into_iter().next();
+    let expanded = match (first, arguments) {
+        (Some(Item { kind: Kind::Function, tokens, .. }), arguments) => {
+            let function = Function::parse(tokens.into_iter().collect());
+            let function = errors.take(function.map_err(Refusal::into_error));
+            function.zip(arguments).map(|(function, arguments)| function.expand(&arguments))
         }
-    }
+        (Some(block), arguments) if block.kind == Kind::Block && block.braces().is_some() => {
+            arguments.map(|arguments| block::expand(block, &arguments.of_members(), errors))
+        }
+        (other, _) => {
+            let reason = "#[scope] goes on a function with a body, an `impl`, an inline `mod` or a `trait`";
+            let span = other.map_or_else(Span::call_site, |other| other.word_span());
+            errors.add(Error::new(span, reason));
+            None
+        }
+    };
+    expanded.unwrap_or(item)
 }
