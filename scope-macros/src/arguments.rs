@@ -1,8 +1,9 @@
 //! The arguments of the attribute.
 
-use proc_macro2::{Span, TokenTree};
+use proc_macro2::{Literal, Span, TokenStream, TokenTree};
+use syn::ext::IdentExt;
 use syn::parse::{Parse, ParseStream};
-use syn::{Error, Ident, LitStr, Path, Token};
+use syn::{Error, Ident, LitStr, Token};
 
 use crate::errors::Errors;
 
@@ -10,11 +11,11 @@ use crate::errors::Errors;
 #[derive(Default)]
 pub(crate) struct Arguments {
     /// Name of the region.
-    pub(crate) name: Option<LitStr>,
+    pub(crate) name: Option<Literal>,
     /// What stands in front of the path that is otherwise the name.
-    pub(crate) prefix: Option<LitStr>,
+    pub(crate) prefix: Option<Literal>,
     /// Path of scope-runtime.
-    pub(crate) runtime: Option<Path>,
+    pub(crate) runtime: Option<TokenStream>,
     /// Leaves the item as it is.
     pub(crate) skip: Option<Ident>,
 }
@@ -26,27 +27,36 @@ impl Arguments {
     pub(crate) fn parse(input: ParseStream<'_>) -> syn::Result<Arguments> {
         let mut arguments = Arguments::default();
         let mut errors = Errors::default();
-        let mut count = 0;
         while !input.is_empty() {
-            count += 1;
             errors.take(arguments.parse_one(input).and_then(|()| expect_end(input)));
             skip_past_comma(input)?;
         }
-        if let Some(skip) = arguments.skip.as_ref().filter(|_| count > 1) {
+        if let Some(skip) = &arguments.skip
+            && (arguments.name.is_some() || arguments.runtime.is_some())
+        {
             errors.add(Error::new(skip.span(), "`skip` stands alone: what is left out needs no more"));
         }
         errors.into_result().map(|()| arguments)
     }
 
-    /// What the functions of a block are measured with, whose own name stands in front of theirs.
+    /// What the members of a block are measured with: its name stands in front of theirs.
     pub(crate) fn of_members(self) -> Arguments {
-        Arguments { name: None, prefix: self.name, ..self }
+        Arguments { prefix: self.name.or(self.prefix), name: None, ..self }
+    }
+
+    /// With what a block around the item says where these arguments say nothing.
+    pub(crate) fn within(self, block: &Arguments) -> Arguments {
+        Arguments {
+            prefix: self.prefix.or_else(|| block.prefix.clone()),
+            runtime: self.runtime.or_else(|| block.runtime.clone()),
+            ..self
+        }
     }
 
     fn parse_one(&mut self, input: ParseStream<'_>) -> syn::Result<()> {
         if input.peek(Token![crate]) {
             let key = input.parse::<Token![crate]>()?.span;
-            let path = value::<Path>(input, "crate", key, "a path, as in `crate = my::scope_runtime`")?;
+            let path = value(input, "crate", key, "a path, as in `crate = my::scope_runtime`", path)?;
             return set(&mut self.runtime, path, "crate", key);
         }
         let unexpected = input.span();
@@ -59,15 +69,22 @@ impl Arguments {
         if key != "name" {
             return Err(Error::new(key.span(), format!("unknown argument `{key}`: {ALLOWED}")));
         }
-        let name = value::<LitStr>(input, "name", key.span(), "a string literal, as in `name = \"text\"`")?;
+        let name: LitStr =
+            value(input, "name", key.span(), "a string literal, as in `name = \"text\"`", Parse::parse)?;
         if !name.suffix().is_empty() {
             return Err(Error::new(name.span(), "`name` needs a string literal without a suffix"));
         }
-        set(&mut self.name, name, "name", key.span())
+        set(&mut self.name, name.token(), "name", key.span())
     }
 }
 
-fn value<T: Parse>(input: ParseStream<'_>, key: &str, key_span: Span, expected: &str) -> syn::Result<T> {
+fn value<T>(
+    input: ParseStream<'_>,
+    key: &str,
+    key_span: Span,
+    expected: &str,
+    parse: fn(ParseStream<'_>) -> syn::Result<T>,
+) -> syn::Result<T> {
     let wrong = |span| Error::new(span, format!("`{key}` needs {expected}; {ALLOWED}"));
     if !input.peek(Token![=]) {
         return Err(wrong(key_span));
@@ -77,7 +94,20 @@ fn value<T: Parse>(input: ParseStream<'_>, key: &str, key_span: Span, expected: 
         return Err(wrong(key_span));
     }
     let span = input.span();
-    input.parse().map_err(|_| wrong(span))
+    input.call(parse).map_err(|_| wrong(span))
+}
+
+/// `my::scope_runtime`, which may begin with `::` or `$crate`.
+fn path(input: ParseStream<'_>) -> syn::Result<TokenStream> {
+    let mut path = TokenStream::new();
+    loop {
+        if input.peek(Token![::]) {
+            path.extend([input.parse::<TokenTree>()?, input.parse()?]);
+        } else if !path.is_empty() {
+            return Ok(path);
+        }
+        path.extend([TokenTree::from(Ident::parse_any(input)?)]);
+    }
 }
 
 fn set<T>(slot: &mut Option<T>, value: T, key: &str, span: Span) -> syn::Result<()> {

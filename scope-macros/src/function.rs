@@ -1,20 +1,17 @@
 //! A function or method, and what the attribute makes of it.
 
-use proc_macro2::{Delimiter, Group, Span, TokenStream, TokenTree};
-use quote::{ToTokens, quote, quote_spanned};
-use syn::parse::{ParseStream, Parser};
-use syn::{Attribute, Error, Signature, Visibility};
+use proc_macro2::{Delimiter, Group, Span, TokenStream};
+use quote::{quote, quote_spanned};
+use syn::Error;
 
 use crate::arguments::Arguments;
-use crate::items;
+use crate::items::{self, Item};
 
-/// A function with its body as tokens: what stands in it keeps its origin, and is not parsed.
+/// A function as tokens: they keep their origin, and what no parser knows yet passes through.
 pub(crate) struct Function {
-    attributes: Vec<Attribute>,
-    visibility: Visibility,
-    /// `default`, in a specialising impl.
-    defaultness: Option<TokenTree>,
-    signature: Signature,
+    /// Attributes, visibility, qualifiers and signature.
+    head: TokenStream,
+    name: Span,
     body: Group,
 }
 
@@ -35,35 +32,27 @@ impl Refusal {
 }
 
 impl Function {
-    /// Parses a function that can be measured; says on the right word why another one cannot.
-    pub(crate) fn parse(tokens: TokenStream) -> Result<Function, Refusal> {
-        let head = |input: ParseStream<'_>| {
-            let attributes = input.call(Attribute::parse_outer)?;
-            let visibility = input.parse::<Visibility>()?;
-            let defaultness = if is_word(input, "default") { Some(input.parse()?) } else { None };
-            Ok((attributes, visibility, defaultness, input.parse::<Signature>()?, input.parse::<TokenStream>()?))
-        };
-        let (attributes, visibility, defaultness, signature, rest) =
-            head.parse2(tokens).map_err(Refusal::Wrong)?;
+    /// Takes a function that can be measured; says on the right word why another one cannot.
+    pub(crate) fn of_item(item: &Item) -> Result<Function, Refusal> {
+        let name = item.name_span();
         let left_out = |span, reason| Err(Refusal::LeftOut(Error::new(span, reason)));
-        let Some(body) = body_of(rest) else {
+        let Some(body) = item.braces() else {
             let reason = "#[scope] needs a function with a body: there is nothing to measure here";
-            return left_out(signature.ident.span(), reason);
+            return left_out(name, reason);
         };
-        if let Some(word) = signature.constness {
-            return left_out(word.span, "#[scope] cannot measure a `const fn`: it may run in the compiler");
+        if let Some(word) = item.qualifier("const") {
+            return left_out(word, "#[scope] cannot measure a `const fn`: it may run in the compiler");
         }
-        if attributes.iter().any(is_naked) {
+        if item.attributes().any(|attribute| attribute.is("naked")) {
             let reason = "#[scope] cannot measure a naked function: its body is assembly and nothing else";
-            return left_out(signature.ident.span(), reason);
+            return left_out(name, reason);
         }
-        if let Some(word) = signature.asyncness {
-            return Err(Refusal::Wrong(Error::new(
-                word.span,
-                "#[scope] does not measure `async fn` yet: mark the functions it calls",
-            )));
+        if let Some(word) = item.qualifier("async") {
+            let reason = "#[scope] does not measure `async fn` yet: mark the functions it calls";
+            return Err(Refusal::Wrong(Error::new(word, reason)));
         }
-        Ok(Function { attributes, visibility, defaultness, signature, body })
+        let (_, head) = item.tokens.split_last().expect("an item with braces has tokens");
+        Ok(Function { head: head.iter().cloned().collect(), name, body })
     }
 
     /// The function with a guard that lives as long as its body runs.
@@ -86,23 +75,18 @@ impl Function {
     /// the compiler, what it infers, or, between editions, when the values of the last expression are
     /// dropped. Names that the body imports mean nothing to the guard, whose paths are absolute.
     pub(crate) fn expand(self, arguments: &Arguments) -> TokenStream {
-        let Function { attributes, visibility, defaultness, signature, body } = self;
-        let guard = guard(arguments, signature.ident.span());
-        let statements: Vec<TokenTree> = body.stream().into_iter().collect();
-        // Inner attributes come first by the language, items because clippy wants them there.
-        let (first, rest) = statements.split_at(items::leading_items(&statements));
-        let mut measured = Group::new(Delimiter::Brace, quote!(#(#first)* #guard #(#rest)*));
+        let Function { head, name, body } = self;
+        let guard = guard(arguments, name);
+        let (first, rest) = items::split_body(body.stream());
+        let mut measured = Group::new(Delimiter::Brace, quote!(#first #guard #rest));
         measured.set_span(body.span());
-        quote!(#(#attributes)* #visibility #defaultness #signature #measured)
+        quote!(#head #measured)
     }
 }
 
 /// The statement that enters the region. Its place in the source is that of the function's name.
 fn guard(arguments: &Arguments, at: Span) -> TokenStream {
-    let runtime = match &arguments.runtime {
-        Some(path) => path.to_token_stream(),
-        None => quote!(::scope_runtime),
-    };
+    let runtime = arguments.runtime.clone().unwrap_or_else(|| quote!(::scope_runtime));
     // `file!()` and `line!()` would give the place of the attribute, which may stand on a block.
     let (file, line) = (at.unwrap().file(), at.unwrap().line() as u32);
     let hygienic = Span::mixed_site().located_at(at);
@@ -128,24 +112,4 @@ fn guard(arguments: &Arguments, at: Span) -> TokenStream {
             SITE.enter()
         };
     }
-}
-
-/// The braces that are all of `rest`.
-fn body_of(rest: TokenStream) -> Option<Group> {
-    let mut tokens = rest.into_iter();
-    match (tokens.next()?, tokens.next()) {
-        (TokenTree::Group(group), None) => items::braces(&group),
-        _ => None,
-    }
-}
-
-/// `#[unsafe(naked)]` or `#[naked]`.
-fn is_naked(attribute: &Attribute) -> bool {
-    let within_unsafe = attribute.path().is_ident("unsafe")
-        && attribute.parse_args::<syn::Path>().is_ok_and(|inner| inner.is_ident("naked"));
-    within_unsafe || attribute.path().is_ident("naked")
-}
-
-fn is_word(input: ParseStream<'_>, word: &str) -> bool {
-    input.cursor().ident().is_some_and(|(ident, _)| ident == word)
 }

@@ -5,6 +5,8 @@
 
 use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
 
+use crate::attribute::Attribute;
+
 /// One item with its attributes.
 pub(crate) struct Item {
     pub(crate) kind: Kind,
@@ -36,6 +38,38 @@ impl Item {
     /// Where the word stands that tells which item it is.
     pub(crate) fn word_span(&self) -> Span {
         self.tokens[self.word].span()
+    }
+
+    /// Where the name of a function stands.
+    pub(crate) fn name_span(&self) -> Span {
+        self.tokens.get(self.word + 1).map_or_else(|| self.word_span(), TokenTree::span)
+    }
+
+    /// Where `const`, `async` or another such word stands in front of the telling word.
+    pub(crate) fn qualifier(&self, qualifier: &str) -> Option<Span> {
+        let is_it = |token: &&TokenTree| matches!(token, TokenTree::Ident(ident) if ident == qualifier);
+        self.tokens[..self.word].iter().find(is_it).map(TokenTree::span)
+    }
+
+    pub(crate) fn attributes(&self) -> impl Iterator<Item = Attribute> {
+        self.tokens[..skip_attributes(&self.tokens)].chunks_exact(2).filter_map(Attribute::of_tokens)
+    }
+
+    /// Takes out the attributes of this name.
+    pub(crate) fn take_attributes(&mut self, name: &str) -> Vec<Attribute> {
+        let mut taken = Vec::new();
+        let mut at = 0;
+        while at < skip_attributes(&self.tokens) {
+            match Attribute::of_tokens(&self.tokens[at..at + 2]).filter(|attribute| attribute.is(name)) {
+                Some(attribute) => {
+                    taken.push(attribute);
+                    self.tokens.drain(at..at + 2);
+                    self.word -= 2;
+                }
+                None => at += 2,
+            }
+        }
+        taken
     }
 
     pub(crate) fn into_tokens(self) -> TokenStream {
@@ -83,8 +117,24 @@ fn passed_item(token: &TokenTree) -> Option<TokenStream> {
     (group.delimiter() == Delimiter::None && ends_an_item).then(|| group.stream())
 }
 
+/// Cuts a function's body behind the inner attributes and items that it begins with: inner attributes
+/// come first by the language, items because clippy wants them there.
+///
+/// A stream that is taken apart and put together again loses what invisible delimiters mean: `$a * 2`
+/// becomes `1 + 1 * 2`. So it is not, where that could matter and the language does not ask for it.
+pub(crate) fn split_body(body: TokenStream) -> (TokenStream, TokenStream) {
+    let tokens: Vec<TokenTree> = body.clone().into_iter().collect();
+    let (first, rest) = tokens.split_at(leading_items(&tokens));
+    let is_invisible =
+        |token: &TokenTree| matches!(token, TokenTree::Group(group) if group.delimiter() == Delimiter::None);
+    if first.is_empty() || (tokens.iter().any(is_invisible) && inner_attribute(first) == 0) {
+        return (TokenStream::new(), body);
+    }
+    (first.iter().cloned().collect(), rest.iter().cloned().collect())
+}
+
 /// How many tokens at the beginning of a function's body are inner attributes and items.
-pub(crate) fn leading_items(body: &[TokenTree]) -> usize {
+fn leading_items(body: &[TokenTree]) -> usize {
     let mut length = 0;
     loop {
         let rest = &body[length..];
@@ -160,13 +210,12 @@ fn skip_qualifiers(tokens: &[TokenTree], mut at: usize) -> (Start, usize) {
             "use" | "type" => Start::Semicolon,
             "extern" if next_is(&["crate"]) => Start::Semicolon,
             "extern" => {
-                at += 1;
-                if matches!(tokens.get(at), Some(TokenTree::Literal(_))) {
-                    at += 1;
-                }
-                if matches!(tokens.get(at), Some(TokenTree::Group(_))) {
+                let behind_abi =
+                    at + 1 + usize::from(matches!(tokens.get(at + 1), Some(TokenTree::Literal(_))));
+                if matches!(tokens.get(behind_abi), Some(TokenTree::Group(_))) {
                     return (Start::Braced(Kind::Other), at);
                 }
+                at = behind_abi;
                 continue;
             }
             "const" | "async" | "unsafe" | "default"
@@ -196,10 +245,10 @@ fn end_of(tokens: &[TokenTree], start: &Start, at: usize) -> usize {
                 _ => {}
             },
             // Braces between angle brackets are the argument of a const parameter.
-            TokenTree::Group(group) if !matches!(start, Start::Semicolon) && angles == 0 => {
-                if braces(group).is_some() {
-                    return index + 1;
-                }
+            TokenTree::Group(group)
+                if angles == 0 && !matches!(start, Start::Semicolon) && braces(group).is_some() =>
+            {
+                return index + 1;
             }
             _ => {}
         }

@@ -6,19 +6,17 @@
 //! back what it stands on.
 
 mod arguments;
-mod block;
+mod attribute;
 mod errors;
 mod function;
 mod items;
+mod measure;
 
-use proc_macro2::{Span, TokenStream};
-use syn::Error;
+use proc_macro2::TokenStream;
 use syn::parse::Parser;
 
 use crate::arguments::Arguments;
 use crate::errors::Errors;
-use crate::function::{Function, Refusal};
-use crate::items::{Item, Kind};
 
 /// Measures every call of a function or method, or of each one in an `impl`, inline module or trait.
 ///
@@ -47,8 +45,8 @@ use crate::items::{Item, Kind};
 /// On an `impl`, an inline `mod` or a `trait` it measures every function with a body inside, in
 /// nested modules too. Left out are `const fn`, naked functions, and functions inside functions.
 /// `name = "text"` there stands in front of the names: `text::Grid::step`. Inside, an attribute that
-/// is called `scope` (also one in `cfg_attr`) decides alone about the item on which it stands;
-/// `#[scope(skip)]` leaves it out.
+/// is called `scope` says more about the item on which it stands: another name, or `#[scope(skip)]`,
+/// which leaves it out. One in `cfg_attr` decides alone about its item.
 ///
 /// # Examples
 /// ```
@@ -76,31 +74,9 @@ pub fn scope(arguments: proc_macro::TokenStream, item: proc_macro::TokenStream) 
 fn expand(arguments: TokenStream, item: TokenStream) -> TokenStream {
     let mut errors = Errors::default();
     let arguments = errors.take(Arguments::parse.parse2(arguments));
-    let expanded = match &arguments {
-        Some(Arguments { skip: Some(_), .. }) => item,
-        _ => measure(item, arguments, &mut errors),
+    let item = match items::split(item).into_iter().next() {
+        Some(item) => measure::marked(item, arguments, &mut errors),
+        None => TokenStream::new(),
     };
-    [errors.to_compile_errors(), expanded].into_iter().collect()
-}
-
-/// The item with what is wrong about it found, and measured if the arguments are right.
-fn measure(item: TokenStream, arguments: Option<Arguments>, errors: &mut Errors) -> TokenStream {
-    let first = items::split(item.clone()).into_iter().next();
-    let expanded = match (first, arguments) {
-        (Some(Item { kind: Kind::Function, tokens, .. }), arguments) => {
-            let function = Function::parse(tokens.into_iter().collect());
-            let function = errors.take(function.map_err(Refusal::into_error));
-            function.zip(arguments).map(|(function, arguments)| function.expand(&arguments))
-        }
-        (Some(block), arguments) if block.kind == Kind::Block && block.braces().is_some() => {
-            arguments.map(|arguments| block::expand(block, &arguments.of_members(), errors))
-        }
-        (other, _) => {
-            let reason = "#[scope] goes on a function with a body, an `impl`, an inline `mod` or a `trait`";
-            let span = other.map_or_else(Span::call_site, |other| other.word_span());
-            errors.add(Error::new(span, reason));
-            None
-        }
-    };
-    expanded.unwrap_or(item)
+    [errors.to_compile_errors(), item].into_iter().collect()
 }
