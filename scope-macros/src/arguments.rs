@@ -18,11 +18,13 @@ pub(crate) struct Arguments {
     pub(crate) runtime: Option<TokenStream>,
     /// Leaves the item as it is.
     pub(crate) skip: Option<Ident>,
+    /// Measures the call and the future that it returns as one.
+    pub(crate) future: Option<Ident>,
     /// Whether an attribute of a block around the item may look for the word `async`.
     pub(crate) stays_async: bool,
 }
 
-const ALLOWED: &str = "allowed are `name = \"text\"`, `crate = path` and `skip`";
+const ALLOWED: &str = "allowed are `name = \"text\"`, `crate = path`, `future` and `skip`";
 
 impl Arguments {
     /// Parses all arguments; the errors of several are reported together.
@@ -34,7 +36,7 @@ impl Arguments {
             skip_past_comma(input)?;
         }
         if let Some(skip) = &arguments.skip
-            && (arguments.name.is_some() || arguments.runtime.is_some())
+            && (arguments.name.is_some() || arguments.runtime.is_some() || arguments.future.is_some())
         {
             errors.add(Error::new(skip.span(), "`skip` stands alone: what is left out needs no more"));
         }
@@ -66,6 +68,9 @@ impl Arguments {
         let key = input
             .parse::<Ident>()
             .map_err(|_| Error::new(unexpected, format!("expected an argument: {ALLOWED}")))?;
+        if key == "future" {
+            return set(&mut self.future, key.clone(), "future", key.span());
+        }
         if key == "skip" {
             return set(&mut self.skip, key.clone(), "skip", key.span());
         }

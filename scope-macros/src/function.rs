@@ -17,6 +17,8 @@ pub(crate) struct Function {
     asynchronous: Option<(TokenStream, Signature)>,
     /// Whether another attribute may look for the word `async`.
     stays_async: bool,
+    /// The type behind the arrow.
+    output: Option<TokenStream>,
     name: Span,
     body: Group,
 }
@@ -45,7 +47,19 @@ impl Function {
             Some((before, Signature::of_tokens(signature)?))
         });
         let stays_async = !item.attributes().all(|attribute| attribute.is_inert());
-        Ok(Function { head: head.iter().cloned().collect(), asynchronous, stays_async, name, body })
+        let output = Signature::of_tokens(&head[item.word()..]).and_then(|signature| signature.output);
+        Ok(Function { head: head.iter().cloned().collect(), asynchronous, stays_async, output, name, body })
+    }
+
+    /// Whether the arguments fit the function.
+    pub(crate) fn check(&self, arguments: &Arguments) -> syn::Result<()> {
+        let Some(word) = &arguments.future else { return Ok(()) };
+        let reason = match (&self.asynchronous, &self.output) {
+            (Some(_), _) => "an `async fn` is measured with its future anyway: leave `future` out",
+            (None, None) => "`future` goes on a function that returns a future: this one returns nothing",
+            (None, Some(_)) => return Ok(()),
+        };
+        Err(Error::new(word.span(), reason))
     }
 
     /// The function with a guard that lives as long as its body runs.
@@ -68,7 +82,7 @@ impl Function {
     /// the compiler, what it infers, or, between editions, when the values of the last expression are
     /// dropped. Names that the body imports mean nothing to the guard, whose paths are absolute.
     pub(crate) fn expand(self, arguments: &Arguments) -> TokenStream {
-        let Function { head, asynchronous, stays_async, name, body } = self;
+        let Function { head, asynchronous, stays_async, output, name, body } = self;
         let runtime = &arguments.runtime.clone().unwrap_or_else(|| quote!(::scope_runtime));
         let site = &site(arguments, runtime, name);
         if let Some((head, signature)) = asynchronous {
@@ -78,7 +92,12 @@ impl Function {
                 AsyncFunction { head, signature, body, body_span, stays_async, site, runtime, name };
             return function.expand();
         }
-        if let Some(body) = future::measure_boxed(&body, site) {
+        let with_future = output.filter(|_| arguments.future.is_some());
+        let whole = match with_future {
+            Some(output) => Some(future::measure_with_call(&body, &output, site)),
+            None => future::measure_boxed(&body, site),
+        };
+        if let Some(body) = whole {
             return quote!(#head #body);
         }
         let hygienic = Span::mixed_site().located_at(name);

@@ -1,4 +1,4 @@
-//! An `async fn`, or a function that boxes its future, and what the attribute makes of it.
+//! An `async fn`, or a function that returns a future, and what the attribute makes of it.
 //!
 //! ```text
 //! async fn load(&self, id: u32, _: Lock) -> Page { body }
@@ -144,6 +144,27 @@ pub(crate) fn measure_boxed(body: &Group, site: &TokenStream) -> Option<Group> {
     let mut group = Group::new(Delimiter::Brace, tokens.collect());
     group.set_span(body.span());
     Some(group)
+}
+
+/// The body of a function that returns a future, with the call and the future measured as one.
+///
+/// ```text
+/// -> impl Future<Output = u32> { body }          -> BoxFuture<'a, u32> { body }
+///
+/// { SITE.call(move || { body }) }                { Box::pin(SITE.call(move || -> BoxFuture<'a, u32> { body })) }
+/// ```
+pub(crate) fn measure_with_call(body: &Group, output: &TokenStream, site: &TokenStream) -> Group {
+    let hygienic = Span::mixed_site().located_at(body.span());
+    let is_opaque =
+        matches!(output.clone().into_iter().next(), Some(TokenTree::Ident(word)) if word == "impl");
+    let boxed = if is_opaque {
+        quote_spanned!(hygienic=> #site.call(move || #body))
+    } else {
+        quote_spanned!(hygienic=> #site.boxed(#site.call(move || -> #output #body)))
+    };
+    let mut group = Group::new(Delimiter::Brace, boxed);
+    group.set_span(body.span());
+    group
 }
 
 /// Whether the tokens are one `async` block.

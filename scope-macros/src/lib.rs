@@ -26,6 +26,7 @@ use crate::errors::Errors;
 /// |---|---|
 /// | `name = "text"` | the region's name; else it is the path below the module: `step`, `Grid::step` |
 /// | `crate = path` | where scope-runtime is found, if not as `::scope_runtime` |
+/// | `future` | measures a function that returns a future together with the future, as one call |
 /// | `skip` | measures nothing: for what stands in a block that has the attribute |
 ///
 /// The function keeps its signature, attributes and body; a guard is made in front of the body,
@@ -43,8 +44,9 @@ use crate::errors::Errors;
 ///
 /// An `async fn` is one call from its first poll to its completion or drop, busy while it is polled;
 /// so is a function whose body is nothing but `Box::pin(async move { .. })`, as `async_trait` writes
-/// them. Any other function that returns a future measures the call itself, not the future. Arguments
-/// and results are never recorded.
+/// them. Any other function that returns a future measures the call itself, not the future; with
+/// `#[scope(future)]` it measures both as one, where it returns `impl Future` or a boxed future.
+/// Arguments and results are never recorded.
 ///
 /// Each layer of async functions takes some of the 128 levels that the compiler follows types. Chains
 /// of 30 measured functions hold in a spawned task, of plain ones 40; beyond that, say

@@ -19,11 +19,17 @@ pub(crate) fn marked(item: Item, arguments: Option<Arguments>, errors: &mut Erro
     match (item.kind, arguments) {
         (Kind::Function, arguments) => {
             let function = errors.take(Function::of_item(&item));
-            let measured = function.zip(arguments).map(|(function, arguments)| function.expand(&arguments));
+            let measured = function.zip(arguments).and_then(|(function, arguments)| {
+                errors.take(function.check(&arguments))?;
+                Some(function.expand(&arguments))
+            });
             measured.unwrap_or_else(|| item.into_tokens())
         }
         (Kind::Block, arguments) if item.braces().is_some() => match arguments {
             Some(arguments) => {
+                if let Some(word) = &arguments.future {
+                    errors.add(Error::new(word.span(), "`future` goes on a function that returns a future"));
+                }
                 let stays_async = !item.attributes().all(|attribute| attribute.is_inert());
                 block(item, &Arguments { stays_async, ..arguments.of_members() }, errors)
             }

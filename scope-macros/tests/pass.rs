@@ -3,6 +3,8 @@
 
 #![allow(unreachable_pub, reason = "what the files have in public is public where they are crates")]
 
+#[path = "ui/pass/async_functions_mean_what_they_meant.rs"]
+mod async_functions_mean_what_they_meant;
 #[path = "ui/pass/blocks_are_measured_as_a_whole.rs"]
 mod blocks_are_measured_as_a_whole;
 #[path = "ui/pass/every_form_of_function_means_what_it_meant.rs"]
@@ -13,6 +15,11 @@ mod macro_rules_make_functions;
 mod names_of_the_user_mean_nothing_to_the_guard;
 #[path = "ui/pass/values_are_dropped_when_they_were.rs"]
 mod values_are_dropped_when_they_were;
+
+#[test]
+fn async_functions_mean_what_they_meant() {
+    async_functions_mean_what_they_meant::main();
+}
 
 #[test]
 fn blocks_are_measured_as_a_whole() {

@@ -87,6 +87,30 @@ impl Site {
     }
 }
 
+impl Site {
+    /// Measures `call` and the future that it gives as one call of an async region.
+    #[doc(hidden)]
+    pub fn call<F: Future>(&'static self, call: impl FnOnce() -> F) -> InRegion<F> {
+        let (mut instance, region, made_at) = (Instance::NEW, Region::Site(self), lane::here());
+        let poll = instance.begin_poll(region.code(), made_at, || region.register());
+        // Where the call panics, that is its end.
+        let end = PollEnd::Cancelled;
+        let mut polling = poll.map(|poll| Polling { instance: &mut instance, poll, end });
+        let future = call();
+        if let Some(polling) = &mut polling {
+            polling.end = PollEnd::Pending;
+        }
+        drop(polling);
+        InRegion { future: ManuallyDrop::new(future), region, instance, made_at }
+    }
+
+    /// Boxes what is returned as a boxed future, whose paths the user's crate may not have.
+    #[doc(hidden)]
+    pub fn boxed<F>(&'static self, future: F) -> Pin<Box<F>> {
+        Box::pin(future)
+    }
+}
+
 impl<F> InRegion<F> {
     fn new(future: F, region: Region, instance: Instance) -> InRegion<F> {
         InRegion { future: ManuallyDrop::new(future), region, instance, made_at: lane::here() }

@@ -81,3 +81,14 @@ fn main() {
         type Cloth = u8;
     }
 }
+
+#[scope(future)]
+async fn is_async() {}
+
+#[scope(future)]
+fn returns_nothing() {}
+
+#[scope(future)]
+mod block {
+    pub(super) fn inside() {}
+}
