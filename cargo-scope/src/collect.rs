@@ -6,15 +6,17 @@
 mod metadata;
 mod paths;
 mod rank;
+mod tasks;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use scope_runtime::profile::{Lane, LaneId, Profile};
-use scope_runtime::recording::{Call, Info, Recording};
+use scope_runtime::recording::{Call, CallLink, Info, Recording, Tasks};
+use scope_runtime::totals::PathTree;
 
-use self::rank::{Columns, Failure, RegionRun};
-use crate::merged::{MergedProfile, Row, ThreadRow};
+use self::rank::{CallIds, Columns, Failure, RegionRun};
+use crate::merged::{LinkRow, MergedProfile, Row, ThreadRow};
 
 /// What only the caller knows about a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -43,6 +45,12 @@ pub trait RankRecording {
     fn profile(&self) -> &Profile;
     /// The calls of one lane in order of entry, parents before children.
     fn calls(&self, lane: LaneId) -> Vec<Call>;
+    /// What is async.
+    fn tasks(&self) -> &Tasks;
+    /// What was started by other calls than those around it.
+    fn links(&self) -> Vec<CallLink>;
+    /// The totals with that below what started it; `None` when there are no links.
+    fn linked_paths(&self) -> Option<PathTree>;
 }
 
 impl RankRecording for Recording {
@@ -56,6 +64,18 @@ impl RankRecording for Recording {
 
     fn calls(&self, lane: LaneId) -> Vec<Call> {
         self.calls(lane)
+    }
+
+    fn tasks(&self) -> &Tasks {
+        self.tasks()
+    }
+
+    fn links(&self) -> Vec<CallLink> {
+        self.links()
+    }
+
+    fn linked_paths(&self) -> Option<PathTree> {
+        self.linked_paths()
     }
 }
 
@@ -110,11 +130,14 @@ pub fn merge<P: AsRef<Path>, R: RankRecording>(
     let ranks = in_rank_order(recordings)?;
     let origin_ns = ranks.first().map_or(0, |(_, first)| first.profile().start_ns);
     let profile = MergedProfile { threads: Some(Vec::new()), ..MergedProfile::default() };
-    // The events of a rank whose timeline ends early are not all that was recorded; then the totals
-    // of all ranks are kept too.
-    let with_paths = ranks.iter().any(|(_, rank)| rank.profile().timeline_end_ns.is_some());
-    let mut merger = Merger { profile, ids: HashMap::new(), origin_ns, with_paths };
-    let mut columns = Columns::default();
+    // The events of a rank whose timeline ends early are not all that was recorded, and those of async
+    // calls do not say when they ran; then the totals of all ranks are kept too.
+    let with_tasks = ranks.iter().any(|(_, rank)| !rank.tasks().tasks().is_empty());
+    let ends_early = ranks.iter().any(|(_, rank)| rank.profile().timeline_end_ns.is_some());
+    let with_paths = with_tasks || ends_early;
+    let with_links = ranks.iter().any(|(_, rank)| rank.tasks().has_links());
+    let mut merger = Merger { profile, ids: HashMap::new(), origin_ns, with_paths, with_links };
+    let mut columns = Columns::new(with_tasks);
     for (path, recording) in &ranks {
         merger.add_rank(path.as_ref(), recording, &mut columns)?;
     }
@@ -146,6 +169,7 @@ struct Merger {
     /// Start of the first rank, on its recording clock.
     origin_ns: i64,
     with_paths: bool,
+    with_links: bool,
 }
 
 impl Merger {
@@ -166,13 +190,40 @@ impl Merger {
             self.add_row(rank, run);
         }
         if self.with_paths {
-            let rows = paths::rows(recording.profile(), rank, |name| self.region_id(name));
+            let profile = recording.profile();
+            let rows = paths::rows(&profile.paths, &profile.regions, rank, |name| self.region_id(name));
             paths::append(self.profile.paths.get_or_insert_default(), rows);
+        }
+        if self.with_links {
+            let profile = recording.profile();
+            let linked = recording.linked_paths();
+            let linked = linked.as_ref().unwrap_or(&profile.paths);
+            let rows = paths::rows(linked, &profile.regions, rank, |name| self.region_id(name));
+            paths::append(self.profile.linked_paths.get_or_insert_default(), rows);
+            let ids = CallIds::of_lanes(recording.tasks());
+            let row = |link: CallLink| LinkRow {
+                rank,
+                call_id: ids.of(link.call),
+                started_by: ids.of(link.started_by),
+            };
+            self.profile.links.get_or_insert_default().extend(recording.links().into_iter().map(row));
+        }
+        if !recording.tasks().tasks().is_empty() {
+            self.add_tasks(rank, recording);
         }
         let threads = recording.profile().lanes.iter().enumerate();
         let threads = threads.map(|(index, lane)| thread_row(rank, index, lane, self.origin_ns));
         self.profile.threads.get_or_insert_default().extend(threads);
         Ok(())
+    }
+
+    fn add_tasks(&mut self, rank: u32, recording: &impl RankRecording) {
+        let (profile, found) = (recording.profile(), recording.tasks());
+        let ids = CallIds::of_lanes(found);
+        let rows = tasks::task_rows(profile, found, self.origin_ns);
+        self.profile.tasks.get_or_insert_default().extend(rows);
+        self.profile.async_calls.get_or_insert_default().extend(tasks::async_rows(rank, found, &ids));
+        self.profile.polls.get_or_insert_default().extend(tasks::poll_rows(rank, found, &ids));
     }
 
     fn add_row(&mut self, rank: u32, run: RegionRun<'_>) {
@@ -224,6 +275,7 @@ const UNKNOWN: i64 = -1;
 #[cfg(test)]
 mod tests {
     use scope_runtime::profile::{Region, RegionId};
+    use scope_runtime::recording::Parent;
 
     use super::*;
 
@@ -231,6 +283,7 @@ mod tests {
         info: Info,
         profile: Profile,
         calls: Vec<Vec<Call>>,
+        tasks: Tasks,
     }
 
     impl RankRecording for Fake {
@@ -244,6 +297,18 @@ mod tests {
 
         fn calls(&self, lane: LaneId) -> Vec<Call> {
             self.calls[lane.0 as usize].clone()
+        }
+
+        fn tasks(&self) -> &Tasks {
+            &self.tasks
+        }
+
+        fn links(&self) -> Vec<CallLink> {
+            Vec::new()
+        }
+
+        fn linked_paths(&self) -> Option<PathTree> {
+            None
         }
     }
 
@@ -262,11 +327,12 @@ mod tests {
             end_ns: 210,
             ..Profile::default()
         };
-        Fake { info: Info { rank, ranks: 2, ..Info::default() }, profile, calls }
+        Fake { info: Info { rank, ranks: 2, ..Info::default() }, profile, calls, tasks: Tasks::default() }
     }
 
     fn call(region: u32, start_ns: i64, end_ns: i64, parent: Option<u32>) -> Call {
-        Call { region: RegionId(region), start_ns, end_ns, parent, open: false }
+        let parent = parent.map_or(Parent::None, Parent::Call);
+        Call { region: RegionId(region), start_ns, end_ns, parent, run: None, open: false }
     }
 
     /// ```text

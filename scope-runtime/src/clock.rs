@@ -42,10 +42,23 @@ pub(crate) fn ticks() -> u64 {
     if is_counter() { counter() } else { os::monotonic_ns() }
 }
 
+/// The time on all clocks, where a test says what it is; 0 where it does not.
+#[cfg(test)]
+pub(crate) static SIMULATED: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
+
+#[cfg(test)]
+pub(crate) fn simulated() -> Option<u64> {
+    Some(SIMULATED.load(Relaxed)).filter(|&time| time != 0)
+}
+
 /// The processor's counter now.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 pub(crate) fn counter() -> u64 {
+    #[cfg(test)]
+    if let Some(ticks) = simulated() {
+        return ticks;
+    }
     // SAFETY: every x86-64 processor has the instruction, and Linux leaves it enabled.
     unsafe { core::arch::x86_64::_rdtsc() }
 }
@@ -148,6 +161,19 @@ impl TickScale {
     pub(crate) fn span_ns(&self, ticks: u64) -> i64 {
         let ns = (u128::from(ticks) * u128::from(self.rate)) >> RATE_BITS;
         i64::try_from(ns).unwrap_or(i64::MAX)
+    }
+
+    /// [`TickScale::span_ns`] of a length that may be negative.
+    pub(crate) fn signed_span_ns(&self, ticks: i64) -> i64 {
+        let ns = self.span_ns(ticks.unsigned_abs());
+        if ticks < 0 { -ns } else { ns }
+    }
+
+    /// The sum of the ns of `count` moments whose ticks add up to `sum`, modulo 2^64; both may be
+    /// what is left after subtracting some.
+    pub(crate) fn sum_ns(&self, count: i64, sum: u64) -> i64 {
+        let since = sum.wrapping_sub(count.cast_unsigned().wrapping_mul(self.origin.ticks)).cast_signed();
+        count.wrapping_mul(self.origin.ns).wrapping_add(self.signed_span_ns(since))
     }
 
     /// `ticks` in ns on the monotonic clock, to the nearest.

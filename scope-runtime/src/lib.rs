@@ -29,9 +29,13 @@ mod environment;
 mod finalize;
 mod fold;
 mod format;
+mod future;
 mod id_map;
 mod lane;
+mod link;
 pub mod marshal;
+#[cfg(test)]
+mod model;
 mod os;
 mod pack;
 mod pool;
@@ -49,12 +53,20 @@ pub mod totals;
 mod writer;
 
 pub use format::FORMAT_VERSION;
+pub use future::{InRegion, ScopeFuture};
 pub use lane::{Guard, enter};
+pub use link::{Link, link};
 pub use scope_macros::scope;
 pub use session::{Session, finalize, init, pause, resume};
 
 #[doc(hidden)]
 pub use region::Site;
+
+/// Gives the body of an async function its type; never called.
+#[doc(hidden)]
+pub fn __unreachable<T>() -> T {
+    unreachable!("it stands where no program comes")
+}
 
 /// Measures from here to the end of the enclosing block, or a block with a value.
 ///

@@ -113,6 +113,18 @@ impl Writer<'_> {
         if let Some(tasks) = &profile.tasks {
             self.write_table(&self.group(file, TASKS)?, TASK_TABLE, tasks)?;
         }
+        if let Some(calls) = &profile.async_calls {
+            self.write_table(&self.group(file, ASYNC_CALLS)?, ASYNC_TABLE, calls)?;
+        }
+        if let Some(polls) = &profile.polls {
+            self.write_table(&self.group(file, POLLS)?, POLL_TABLE, polls)?;
+        }
+        if let Some(links) = &profile.links {
+            self.write_table(&self.group(file, LINKS)?, LINK_TABLE, links)?;
+        }
+        if let Some(paths) = &profile.linked_paths {
+            self.write_table(&self.group(file, LINKED_PATHS)?, PATH_TABLE, paths)?;
+        }
         Ok(())
     }
 

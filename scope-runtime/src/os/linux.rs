@@ -9,6 +9,10 @@ use std::os::unix::fs::FileExt;
 
 /// `CLOCK_MONOTONIC` in ns.
 pub(crate) fn monotonic_ns() -> u64 {
+    #[cfg(test)]
+    if let Some(ns) = crate::clock::simulated() {
+        return ns;
+    }
     clock_ns(libc::CLOCK_MONOTONIC)
 }
 

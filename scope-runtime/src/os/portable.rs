@@ -23,6 +23,10 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 /// Monotonic clock in ns.
 pub(crate) fn monotonic_ns() -> u64 {
+    #[cfg(test)]
+    if let Some(ns) = crate::clock::simulated() {
+        return ns;
+    }
     static START: OnceLock<(Instant, u64)> = OnceLock::new();
     let &(start, start_ns) = START.get_or_init(|| {
         let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();

@@ -1,0 +1,181 @@
+//! An `async fn`, or a function that returns a future, and what the attribute makes of it.
+//!
+//! ```text
+//! async fn load(&self, id: u32, _: Lock) -> Page { body }
+//!
+//! fn load(&self, id: u32, argument: Lock) -> impl Future<Output = Page> {
+//!     SITE.future(async move {
+//!         if false { return unreachable::<Page>(); }      // so that the type is known in the body
+//!         let id = id;                                    // dropped in the order of a function's
+//!         let argument = argument; let _ = argument;
+//!         body
+//!     })
+//! }
+//! ```
+//!
+//! Saying `impl Future` instead of `async` saves one layer of the future's type, of which the compiler
+//! takes 128, and has the call itself run code, which knows who calls. What it captures is decided by
+//! the edition of the tokens, and these are of this crate: everything in scope, as an `async fn` does
+//! in every edition. Where another attribute may look for the word `async`, it stays, and the inner
+//! future is awaited.
+
+use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
+use quote::{quote, quote_spanned};
+
+use crate::signature::{self, Parameter, Signature};
+
+/// What stands around and in an `async fn`.
+pub(crate) struct AsyncFunction<'a> {
+    /// Attributes, visibility and qualifiers but for `async`.
+    pub(crate) head: TokenStream,
+    pub(crate) signature: Signature,
+    /// What the body must begin with, and the rest of it.
+    pub(crate) body: (TokenStream, TokenStream),
+    pub(crate) body_span: Span,
+    /// Whether the word `async` must stay.
+    pub(crate) stays_async: bool,
+    /// The expression of the call site.
+    pub(crate) site: &'a TokenStream,
+    pub(crate) runtime: &'a TokenStream,
+    /// Where the function's name stands.
+    pub(crate) name: Span,
+}
+
+impl AsyncFunction<'_> {
+    /// The function that measures it.
+    pub(crate) fn expand(self) -> TokenStream {
+        let AsyncFunction {
+            head,
+            signature,
+            body: (first, rest),
+            body_span,
+            stays_async,
+            site,
+            runtime,
+            name,
+        } = self;
+        let hygienic = Span::mixed_site().located_at(name);
+        let Signature { name, parameters, output, bounds } = signature;
+        let (parameters, moves) = take_parameters(&parameters);
+        let output = output.unwrap_or_else(|| quote_spanned!(hygienic=> ()));
+        let never = output.to_string() == "!";
+        let expected = (!never && can_be_written(&output))
+            .then(|| quote_spanned!(hygienic=> if false { return #runtime::__unreachable::<#output>(); }));
+        let mut block = Group::new(Delimiter::Brace, quote!(#expected #moves #rest));
+        block.set_span(body_span);
+        let future = quote_spanned!(hygienic=> #site.future(async move #block));
+        if !never && !stays_async {
+            let output = quote_spanned!(hygienic=> -> impl ::core::future::Future<Output = #output>);
+            return quote!(#head #name #parameters #output #bounds { #first #future });
+        }
+        let awaited = if never {
+            quote_spanned!(hygienic=> #future.await; #[allow(unreachable_code)] { ::core::unreachable!() })
+        } else {
+            quote_spanned!(hygienic=> #future.await)
+        };
+        let words = quote_spanned!(hygienic=> async);
+        quote!(#head #words #name #parameters -> #output #bounds { #first #awaited })
+    }
+}
+
+/// Gives the parameters names that the body does not see, where theirs is a pattern, and moves them
+/// into the variables that it does see: they live in the future, and are dropped in the order of an
+/// `async fn`'s.
+fn take_parameters(parentheses: &Group) -> (Group, TokenStream) {
+    let (mut list, mut moves) = (TokenStream::new(), TokenStream::new());
+    for (index, parameter) in signature::parameters(parentheses).into_iter().enumerate() {
+        let (attributes, pattern, name, ty) = match parameter {
+            Parameter::Receiver(receiver) => {
+                list.extend(quote!(#receiver,));
+                continue;
+            }
+            Parameter::Typed { attributes, pattern, name, ty } => (attributes, pattern, name, ty),
+        };
+        let is_wild = name.as_ref().is_some_and(|name| name == "_");
+        // Names stay that say something to readers of the documentation; one with an underscore in
+        // front is called unused, and is used here.
+        let shown = name.filter(|name| !name.to_string().starts_with('_'));
+        let name = shown.unwrap_or_else(|| Ident::new(&format!("argument{index}"), Span::mixed_site()));
+        list.extend(quote!(#attributes #name #ty,));
+        let keep = is_wild.then(|| quote!(#attributes let #name = #name;));
+        moves.extend(quote!(#keep #attributes #[allow(clippy::redundant_locals)] let #pattern = #name;));
+    }
+    let mut group = Group::new(Delimiter::Parenthesis, list);
+    group.set_span(parentheses.span());
+    (group, moves)
+}
+
+/// Whether the type can stand in an expression: `impl Trait` cannot.
+fn can_be_written(output: &TokenStream) -> bool {
+    output.clone().into_iter().all(|token| match token {
+        TokenTree::Ident(word) => word != "impl",
+        TokenTree::Group(group) => can_be_written(&group.stream()),
+        _ => true,
+    })
+}
+
+/// The body of a function that does nothing but box a future, as `async_trait` makes it, with the
+/// future measured.
+///
+/// ```text
+/// { Box::pin(async move { body }) }
+///
+/// { Box::pin(SITE.future(async move { body })) }
+/// ```
+pub(crate) fn measure_boxed(body: &Group, site: &TokenStream) -> Option<Group> {
+    let tokens: Vec<TokenTree> = body.stream().into_iter().collect();
+    let (TokenTree::Group(arguments), path) = tokens.split_last()? else { return None };
+    let is_path = path.iter().all(|token| match token {
+        TokenTree::Ident(_) => true,
+        TokenTree::Punct(punct) => punct.as_char() == ':',
+        _ => false,
+    });
+    let words =
+        path.iter().filter_map(|token| if let TokenTree::Ident(word) = token { Some(word) } else { None });
+    let words: Vec<&Ident> = words.collect();
+    let boxes = matches!(words[..], [.., ty, function] if ty == "Box" && function == "pin");
+    if !(is_path && boxes && arguments.delimiter() == Delimiter::Parenthesis && is_async_block(arguments)) {
+        return None;
+    }
+    let future = arguments.stream();
+    let mut measured = Group::new(Delimiter::Parenthesis, quote!(#site.future(#future)));
+    measured.set_span(arguments.span());
+    let tokens = path.iter().cloned().chain([TokenTree::Group(measured)]);
+    let mut group = Group::new(Delimiter::Brace, tokens.collect());
+    group.set_span(body.span());
+    Some(group)
+}
+
+/// The body of a function that returns a future, with the call and the future measured as one.
+///
+/// ```text
+/// -> impl Future<Output = u32> { body }          -> BoxFuture<'a, u32> { body }
+///
+/// { SITE.call(move || { body }) }                { Box::pin(SITE.call(move || -> BoxFuture<'a, u32> { body })) }
+/// ```
+pub(crate) fn measure_with_call(body: &Group, output: &TokenStream, site: &TokenStream) -> Group {
+    let hygienic = Span::mixed_site().located_at(body.span());
+    let is_opaque =
+        matches!(output.clone().into_iter().next(), Some(TokenTree::Ident(word)) if word == "impl");
+    let boxed = if is_opaque {
+        quote_spanned!(hygienic=> #site.call(move || #body))
+    } else {
+        quote_spanned!(hygienic=> #site.boxed(#site.call(move || -> #output #body)))
+    };
+    let mut group = Group::new(Delimiter::Brace, boxed);
+    group.set_span(body.span());
+    group
+}
+
+/// Whether the tokens are one `async` block.
+fn is_async_block(tokens: &Group) -> bool {
+    let tokens: Vec<TokenTree> = tokens.stream().into_iter().collect();
+    let Some((TokenTree::Group(block), words)) = tokens.split_last() else { return false };
+    let is = |token: &TokenTree, word: &str| matches!(token, TokenTree::Ident(ident) if ident == word);
+    let is_async = match words {
+        [first] => is(first, "async"),
+        [first, second] => is(first, "async") && is(second, "move"),
+        _ => false,
+    };
+    is_async && block.delimiter() == Delimiter::Brace
+}
