@@ -75,14 +75,14 @@ pub enum Outcome {
     Built(Built),
     /// Cargo failed, and said why.
     Failed(ExitStatus),
-    /// No target, or several: `cargo run` has the words for it.
-    NoSingleTarget,
+    /// For `cargo run` no target, or several: cargo has the words for it. Else none.
+    NoProgram,
 }
 
 /// Programs that were built.
 #[derive(Debug)]
 pub struct Built {
-    /// The programs, in the order of cargo's messages; for `cargo run` exactly one.
+    /// The programs, in the order of cargo's messages, at least one; for `cargo run` exactly one.
     pub programs: Vec<Program>,
     /// Target directory of the build.
     pub target_directory: PathBuf,
@@ -126,7 +126,7 @@ pub fn build(options: &CargoOptions, task: Task<'_>) -> anyhow::Result<Outcome> 
     let (command, selection) = match task {
         Task::Run(target) => match target::select(target, &metadata) {
             Some(selected) => (build_command(options, target, &selected), run_selection(target)),
-            None => return Ok(Outcome::NoSingleTarget),
+            None => return Ok(Outcome::NoProgram),
         },
         Task::Test(targets, name) | Task::Bench(targets, name) => {
             let selection = test_selection(task, targets, name, &metadata)?;
@@ -141,8 +141,8 @@ pub fn build(options: &CargoOptions, task: Task<'_>) -> anyhow::Result<Outcome> 
     // Cargo also builds binaries and examples that tests may start; those are not tests.
     let runs = |artifact: &&Artifact| artifact.executable.is_some() && (is_run || artifact.profile.test);
     let programs: Vec<&Artifact> = artifacts.iter().filter(runs).collect();
-    if is_run && programs.len() != 1 {
-        return Ok(Outcome::NoSingleTarget);
+    if programs.is_empty() || is_run && programs.len() != 1 {
+        return Ok(Outcome::NoProgram);
     }
     let target_directory = target_directory(options, &metadata)?;
     let names = unique_names(&programs, &metadata);

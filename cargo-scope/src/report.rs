@@ -20,7 +20,18 @@ pub fn note_versions(built: &Built) {
     }
 }
 
-/// Writes the outputs of one program to `folder`. True when all that was recorded is in them.
+/// How much of what was recorded is in the outputs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Share {
+    /// There are none: nothing could be read.
+    None,
+    /// Something may be missing that the recordings hold.
+    Part,
+    /// All of it.
+    All,
+}
+
+/// Writes the outputs of one program to `folder`.
 ///
 /// # Errors
 /// When a file cannot be written; those of an earlier run then stay.
@@ -30,12 +41,12 @@ pub fn write(
     folder: &OutputFolder,
     options: &ProfileOptions,
     quiet: bool,
-) -> anyhow::Result<bool> {
+) -> anyhow::Result<Share> {
     let Collected { profile, notes, incomplete } = collected;
     notes.iter().for_each(|note| say::note(format_args!("{note}")));
     if profile.rows.is_empty() && incomplete {
         say::note(format_args!("no profile of `{name}`: nothing in its recordings could be read"));
-        return Ok(false);
+        return Ok(Share::None);
     }
     let ranks = options.ranks.present(profile.ranks());
     if ranks != options.ranks {
@@ -50,7 +61,30 @@ pub fn write(
         // The files are there and complete; only the table is not.
         say::error(&error.context("failed to make the summary; the files are complete"));
     }
-    Ok(true)
+    Ok(if incomplete { Share::Part } else { Share::All })
+}
+
+/// Removes recordings that are in the outputs; says where they are if not.
+///
+/// # Errors
+/// When they cannot be removed.
+pub fn remove_or_keep(folder: &OutputFolder, share: Share) -> anyhow::Result<()> {
+    if share == Share::All {
+        return Ok(folder.remove_recordings()?);
+    }
+    say::note(format_args!("{}", kept(folder)));
+    Ok(())
+}
+
+/// The ending that ours has to be: success only if there are outputs.
+pub fn with_outputs(ending: Ending, share: anyhow::Result<Share>) -> Ending {
+    match share {
+        Ok(share) => ending.or_failure(share == Share::None),
+        Err(error) => {
+            say::error(&error);
+            ending.or_failure(true)
+        }
+    }
 }
 
 /// Why there is no profile of these programs, and what to do about it.

@@ -9,7 +9,8 @@ use crate::cli::RunOptions;
 use crate::outputs::OutputFolder;
 use crate::program::{Ending, Ran, Recipient};
 use crate::record::{self, Start};
-use crate::{recordings, report, say, shell};
+use crate::report::{self, Share};
+use crate::{recordings, say, shell};
 
 /// Runs the program and writes its profile; gives the ending that ours has to be.
 ///
@@ -21,7 +22,7 @@ pub fn run(options: &RunOptions) -> anyhow::Result<Ending> {
     let built = match build::build(&options.cargo, Task::Run(&options.target))? {
         Outcome::Built(built) => built,
         Outcome::Failed(status) => return Ok(status.into()),
-        Outcome::NoSingleTarget => return run_without_profile(options),
+        Outcome::NoProgram => return run_without_profile(options),
     };
     let program = &built.programs[0];
     report::note_versions(&built);
@@ -37,14 +38,8 @@ pub fn run(options: &RunOptions) -> anyhow::Result<Ending> {
             return Err(error);
         }
     };
-    let written = write_profile(options, &built, program, folder, ending);
-    Ok(match written {
-        Ok(complete) => ending.or_failure(!complete),
-        Err(error) => {
-            say::error(&error);
-            ending.or_failure(true)
-        }
-    })
+    let share = write_profile(options, &built, program, folder, ending);
+    Ok(report::with_outputs(ending, share))
 }
 
 /// Leaves it to cargo to say what is wrong with the choice of target. Should it find a program
@@ -85,35 +80,30 @@ fn announce(launcher: &[String], program: &Program, args: &[impl AsRef<OsStr>]) 
     say::status("Running", format_args!("`{}`", words.join(" ")));
 }
 
-/// Makes the outputs. True when all that was recorded is in them.
+/// Makes the outputs.
 fn write_profile(
     options: &RunOptions,
     built: &Built,
     program: &Program,
     folder: OutputFolder,
     ending: Ending,
-) -> anyhow::Result<bool> {
+) -> anyhow::Result<Share> {
     let found = recordings::find(folder.recordings())
         .with_context(|| format!("failed to read the folder `{}`", folder.recordings().display()))?;
     if found.chosen.is_empty() {
         say::note(format_args!("{}", report::why_nothing(built, &[program], ending)));
         folder.discard();
-        return Ok(true);
+        return Ok(Share::All);
     }
     let info = report::run_info(&options.cargo, Task::Run(&options.target), program);
     let collected = recordings::merge(recordings::open(&found.chosen), &found.others, &info, Some(ending))
         .with_context(|| report::kept(&folder))?;
-    let incomplete = collected.incomplete;
-    if collected.profile.rows.is_empty() && !incomplete {
+    if collected.profile.rows.is_empty() && !collected.incomplete {
         // The program began a recording, so it gets its files; they show that nothing ran.
         say::note(format_args!("{}", report::why_nothing(built, &[program], ending)));
     }
-    let complete = report::write(collected, &program.name, &folder, &options.profile, options.cargo.quiet)
+    let share = report::write(collected, &program.name, &folder, &options.profile, options.cargo.quiet)
         .with_context(|| report::kept(&folder))?;
-    if incomplete {
-        say::note(format_args!("{}", report::kept(&folder)));
-    } else {
-        folder.remove_recordings()?;
-    }
-    Ok(complete)
+    report::remove_or_keep(&folder, share)?;
+    Ok(share)
 }

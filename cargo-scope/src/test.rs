@@ -13,7 +13,9 @@ use crate::outputs::OutputFolder;
 use crate::program::{Ending, Ran, Recipient};
 use crate::record::{self, Start};
 use crate::recordings::{self, OfProgram, Opened};
-use crate::{report, say};
+use crate::report::{self, Share};
+use crate::say;
+use crate::units::counted;
 
 /// `cargo scope test`; gives the ending that ours has to be.
 ///
@@ -37,27 +39,26 @@ fn run_all(options: &TestOptions, task: Task<'_>) -> anyhow::Result<Ending> {
     let built = match build::build(&options.cargo, task)? {
         Outcome::Built(built) => built,
         Outcome::Failed(status) => return Ok(status.into()),
-        Outcome::NoSingleTarget => unreachable!("the rule of one target is that of `cargo run`"),
+        Outcome::NoProgram => {
+            say::note(format_args!("no profile: none of the targets is a program that cargo would run"));
+            return Ok(Ending::Status(0));
+        }
     };
     report::note_versions(&built);
     let common = common_folder(options, &built)?;
-    let mut command = start.command(&options.cargo, task, &built, common.recordings())?;
-    command.arg("--").args(&options.args);
-    let ending = match record::run(&mut command, Recipient::CargoAndPrograms)? {
-        Ran::Ended(ending) => ending,
-        Ran::Abandoned(ending) => {
+    let ending = match run_recorded(options, task, &start, &built, &common) {
+        Ok(Ran::Ended(ending)) => ending,
+        Ok(Ran::Abandoned(ending)) => {
             report::note_abandoned(&common);
             return Ok(ending);
         }
-    };
-    let written = write_profiles(options, task, &built, common, ending);
-    Ok(match written {
-        Ok(complete) => ending.or_failure(!complete),
         Err(error) => {
-            say::error(&error);
-            ending.or_failure(true)
+            common.discard();
+            return Err(error);
         }
-    })
+    };
+    let share = write_profiles(options, task, &built, common, ending);
+    Ok(report::with_outputs(ending, share))
 }
 
 /// Where all programs record to.
@@ -70,50 +71,56 @@ fn common_folder(options: &TestOptions, built: &Built) -> anyhow::Result<OutputF
     Ok(OutputFolder::at(&folder)?)
 }
 
-/// Makes the outputs of each program. True when all that was recorded is in them.
+fn run_recorded(
+    options: &TestOptions,
+    task: Task<'_>,
+    start: &Start,
+    built: &Built,
+    common: &OutputFolder,
+) -> anyhow::Result<Ran> {
+    let mut command = start.command(&options.cargo, task, built, common.recordings())?;
+    record::run(command.arg("--").args(&options.args), Recipient::CargoAndPrograms)
+}
+
+/// Makes the outputs of each program.
 fn write_profiles(
     options: &TestOptions,
     task: Task<'_>,
     built: &Built,
     common: OutputFolder,
     ending: Ending,
-) -> anyhow::Result<bool> {
+) -> anyhow::Result<Share> {
     let found = recordings::find(common.recordings())
         .with_context(|| format!("failed to read the folder `{}`", common.recordings().display()))?;
     let Opened { recordings, unreadable } = recordings::open(&found.all());
+    unreadable.iter().for_each(|line| say::note(format_args!("{line}")));
+    let mut share = if unreadable.is_empty() { Share::All } else { Share::None };
     let executables: Vec<&Path> = built.programs.iter().map(|program| program.executable.as_path()).collect();
     let (sorted, foreign) = recordings::by_program(recordings, &executables);
-    let mut keep = !unreadable.is_empty() || !foreign.is_empty();
-    unreadable.iter().for_each(|line| say::note(format_args!("{line}")));
-    let mut complete = unreadable.is_empty();
     let mut silent = Vec::new();
     for (program, recorded) in built.programs.iter().zip(sorted) {
         if recorded.opened.recordings.is_empty() {
             silent.push(program);
             continue;
         }
-        let incomplete = write_profile(options, task, built, program, recorded, ending, &mut complete)
+        let of_program = write_profile(options, task, built, program, recorded, ending)
             .with_context(|| report::kept(&common))?;
-        keep |= incomplete;
+        share = share.min(of_program);
     }
-    if silent.len() == built.programs.len() && !silent.is_empty() {
+    if silent.len() == built.programs.len() {
         say::note(format_args!("{}", report::why_nothing(built, &silent, ending)));
     }
     if !foreign.is_empty() {
-        let count = crate::units::counted(foreign.len() as u64, "recording is", "recordings are");
-        say::note(format_args!("{count} of other programs that the tests have started"));
+        let count = counted(foreign.len() as u64, "recording is", "recordings are");
+        say::note(format_args!("{count} of other programs that these have started"));
+        share = share.min(Share::Part);
     }
-    if keep {
-        say::note(format_args!("{}", report::kept(&common)));
-    } else {
-        common.remove_recordings()?;
-        common.discard();
-    }
-    Ok(complete)
+    report::remove_or_keep(&common, share)?;
+    common.discard();
+    Ok(share)
 }
 
-/// Makes the outputs of one program. True when something may be missing in them that its recordings
-/// hold; `complete` becomes false when there are none.
+/// Makes the outputs of one program.
 fn write_profile(
     options: &TestOptions,
     task: Task<'_>,
@@ -121,15 +128,12 @@ fn write_profile(
     program: &Program,
     recorded: OfProgram,
     ending: Ending,
-    complete: &mut bool,
-) -> anyhow::Result<bool> {
+) -> anyhow::Result<Share> {
     let info = report::run_info(&options.cargo, task, program);
     let collected = recordings::merge(recorded.opened, &recorded.others, &info, Some(ending))?;
-    let incomplete = collected.incomplete;
     let folder = report::output_folder(&options.profile, built, program)?;
-    let quiet = options.cargo.quiet;
-    *complete &= report::write(collected, &program.name, &folder, &options.profile, quiet)?;
+    let share = report::write(collected, &program.name, &folder, &options.profile, options.cargo.quiet)?;
     // Its own is empty: the recordings are in the common folder.
     folder.remove_recordings()?;
-    Ok(incomplete)
+    Ok(share)
 }

@@ -71,7 +71,8 @@ fn leave_no_core() {
 /// Runs `command`, and meanwhile passes signals on as [`Recipient`] says.
 ///
 /// Signals are blocked here and taken one by one, in ordinary code: no handler runs, and none
-/// comes between a question and its answer.
+/// comes between a question and its answer. That takes a process with one thread, as ours is until
+/// the program has ended.
 pub(crate) fn run(command: &mut Command, recipient: Recipient) -> io::Result<Ran> {
     let taken: Vec<c_int> = [libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGHUP]
         .into_iter()

@@ -71,6 +71,9 @@ fn every_test_program_has_a_profile_of_its_own() {
     let mut failing = project.cargo_scope(&["test", "it", "-o", "failing", "--", "--ignored", "fails"]);
     run(&mut failing).ends_with(101).says("test failed");
     assert_eq!(calls(&project.path("failing")), worked(3));
+
+    project.append("Cargo.toml", "\n[[test]]\nname = \"it\"\ntest = false\n\n[[bin]]\nname = \"tested\"\ntest = false\n\n[lib]\ntest = false\n");
+    run(&mut project.cargo_scope(&["test"])).ends_with(0).says("none of the targets is a program");
 }
 
 #[test]
