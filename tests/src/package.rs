@@ -20,18 +20,26 @@ impl Package {
     }
 
     /// A package with this program. `dependencies` are lines of the manifest.
+    pub fn new(name: &str, source: &str, dependencies: &[&str]) -> Package {
+        let runtime = runtime("scope-runtime", "");
+        let dependencies = [&[runtime.as_str()], dependencies].concat();
+        Package::of_files(name, "2021", &[("src/main.rs", source)], &dependencies)
+    }
+
+    /// A package of these files. `dependencies` are lines of the manifest, scope-runtime's included.
     ///
     /// Files are written only when they change, so that a second run builds nothing.
-    pub fn new(name: &str, source: &str, dependencies: &[&str]) -> Package {
+    pub fn of_files(name: &str, edition: &str, files: &[(&str, &str)], dependencies: &[&str]) -> Package {
         let folder = scratch().join("packages").join(name);
-        let runtime = subcommand::workspace().join("scope-runtime");
         let manifest = format!(
-            "[package]\nname = \"{name}\"\nversion = \"0.0.0\"\nedition = \"2021\"\n\n\
-             [dependencies]\nscope-runtime = {{ path = {runtime:?} }}\n{}\n\n[workspace]\n",
+            "[package]\nname = \"{name}\"\nversion = \"0.0.0\"\nedition = \"{edition}\"\n\n\
+             [dependencies]\n{}\n\n[workspace]\n",
             dependencies.join("\n"),
         );
         write_if_changed(&folder.join("Cargo.toml"), &manifest);
-        write_if_changed(&folder.join("src/main.rs"), source);
+        for (file, text) in files {
+            write_if_changed(&folder.join(file), text);
+        }
         // The versions that the workspace has: cargo takes what fits and drops the rest, so
         // nothing is looked up.
         if !folder.join("Cargo.lock").exists() {
@@ -84,6 +92,13 @@ impl Package {
         command.arg(&folder).arg("--").args(arguments);
         Run::start(&mut command, folder)
     }
+}
+
+/// The line of a manifest that makes this workspace's scope-runtime a dependency called `name`;
+/// `more` is more of the line.
+pub fn runtime(name: &str, more: &str) -> String {
+    let path = subcommand::workspace().join("scope-runtime");
+    format!("{name} = {{ package = \"scope-runtime\", path = {path:?}{more} }}")
 }
 
 /// Where all packages are built, so that they share their dependencies.

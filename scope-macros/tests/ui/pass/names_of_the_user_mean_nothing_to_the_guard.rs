@@ -7,7 +7,7 @@ mod shadowed {
     #![no_implicit_prelude]
     #![allow(dead_code, unused_macros, non_camel_case_types, reason = "the names are what is tested")]
     #![allow(clippy::upper_case_acronyms, clippy::no_effect_underscore_binding, clippy::let_and_return)]
-    #![allow(clippy::used_underscore_binding)]
+    #![allow(clippy::used_underscore_binding, clippy::enum_glob_use)]
 
     pub struct core;
     pub struct std;

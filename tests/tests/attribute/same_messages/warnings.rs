@@ -1,0 +1,153 @@
+//! Warnings of rustc and clippy: each is still there, and there is no other.
+#![warn(clippy::pedantic, missing_docs, unused_qualifications, unreachable_pub)]
+#![warn(clippy::let_underscore_must_use, clippy::shadow_unrelated, clippy::undocumented_unsafe_blocks)]
+#![warn(clippy::unwrap_used, clippy::panic, clippy::unreachable)]
+use scope_runtime::scope;
+
+struct Shed {
+    tools: u32,
+}
+
+#[scope]
+impl Shed {
+    fn count(&self) -> u32 {
+        self.tools
+    }
+
+    fn spare_method(&self) -> u32 {
+        self.tools + 1
+    }
+
+    fn spare_assoc() -> u32 {
+        9
+    }
+}
+
+#[scope]
+fn spare_free(x: u8) -> u8 {
+    x
+}
+
+#[scope]
+fn unused(x: u8) -> u8 {
+    let y = 1;
+    let mut z = 2;
+    z
+}
+
+#[scope]
+fn unreached() -> u8 {
+    return 1;
+    2
+}
+
+#[scope]
+fn never() -> ! {
+    panic!("x");
+}
+
+#[scope]
+fn needless() -> u8 {
+    let x = 5;
+    return x;
+}
+
+#[scope]
+fn and_return() -> u8 {
+    let x = Some(5).unwrap();
+    x
+}
+
+#[scope]
+fn braces() -> u8 {
+    { 7 }
+}
+
+#[scope]
+fn parens() -> u8 {
+    (7)
+}
+
+#[scope]
+fn must_use() {
+    let _ = "5".parse::<u8>();
+    "5".parse::<u8>();
+}
+
+#[scope]
+fn unit() {
+    let x = println!();
+    drop(x)
+}
+
+#[scope]
+fn no_semicolon() {
+    println!()
+}
+
+#[scope]
+fn items() -> u8 {
+    let x = 1;
+    use std::collections::BTreeMap;
+    const Y: u8 = 1;
+    BTreeMap::from([(x, Y)])[&1]
+}
+
+#[scope]
+fn recursion(x: u8) -> u8 {
+    recursion(x)
+}
+
+#[scope]
+fn wraps() -> Option<u8> {
+    Some(1)
+}
+
+#[scope]
+fn borrows(x: &Vec<u8>, y: String) -> usize {
+    let x = &x.len();
+    x + y.len()
+}
+
+#[scope]
+fn takes_self(x: std::sync::Mutex<u8>) -> u8 {
+    let _guard = x.lock().unwrap();
+    let _guard = 1;
+    *x.lock().unwrap()
+}
+
+#[scope]
+/// Documented.
+pub fn fails() -> Result<(), String> {
+    if true {
+        Ok(())
+    } else {
+        Err(String::new())
+    }
+}
+
+#[scope]
+pub fn undocumented() {}
+
+fn main() {
+    println!("{}", Shed { tools: 2 }.count());
+    unused(1);
+    unreached();
+    needless();
+    and_return();
+    braces();
+    parens();
+    must_use();
+    unit();
+    no_semicolon();
+    items();
+    recursion(1);
+    wraps();
+    borrows(&vec![1], String::new());
+    takes_self(std::sync::Mutex::new(1));
+    let _ = fails();
+    undocumented();
+    if std::env::args().count() > 5 {
+        never();
+    }
+}
