@@ -98,7 +98,7 @@ fn take_parameters(parentheses: &Group) -> (Group, TokenStream) {
         let name = shown.unwrap_or_else(|| Ident::new(&format!("argument{index}"), Span::mixed_site()));
         list.extend(quote!(#attributes #name #ty,));
         let keep = is_wild.then(|| quote!(#attributes let #name = #name;));
-        moves.extend(quote!(#keep #attributes #[allow(clippy::redundant_locals)] let #pattern = #name;));
+        moves.extend(quote!(#keep #attributes #[allow(clippy::redundant_locals, clippy::no_effect_underscore_binding)] let #pattern = #name;));
     }
     let mut group = Group::new(Delimiter::Parenthesis, list);
     group.set_span(parentheses.span());

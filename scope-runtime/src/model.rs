@@ -470,7 +470,9 @@ fn random_async_programs_are_recorded_as_they_ran() {
 /// On one lane calls nest, and each is inside the call that it says it is in.
 fn check_lanes(recording: &Recording) {
     let tasks = recording.tasks();
-    let mut by_lane: HashMap<(bool, u32), Vec<(i64, i64, usize)>> = HashMap::new();
+    // Start, end and position in `calls`, by lane: of a task, or of a thread.
+    type Interval = (i64, i64, usize);
+    let mut by_lane: HashMap<(bool, u32), Vec<Interval>> = HashMap::new();
     let mut calls = Vec::new();
     for lane in 0..recording.profile().lanes.len() as u32 {
         let mut of_lane: Vec<Option<u32>> = Vec::new();

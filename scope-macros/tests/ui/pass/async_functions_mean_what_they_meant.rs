@@ -111,9 +111,9 @@ async fn fibonacci(n: u64) -> u64 {
 }
 
 #[scope]
-async fn twice<T: Clone, const N: usize>(value: &T, _f: fn(&T)) -> ([T; N], HashOf<T>)
+async fn twice<T, const N: usize>(value: &T, _f: fn(&T)) -> ([T; N], HashOf<T>)
 where
-    T: std::fmt::Debug,
+    T: Clone + std::fmt::Debug,
 {
     (std::array::from_fn(|_| value.clone()), HashOf(value.clone()))
 }

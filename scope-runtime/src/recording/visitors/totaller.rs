@@ -93,7 +93,7 @@ impl Pending {
     fn move_ended(&mut self, tree: &PathTree) {
         let region = |path: &PathId| tree.nodes()[path.0 as usize].region;
         let ended: Vec<_> =
-            self.0.extract_if(.., |_, (begun, _)| *begun < 0).map(|(key, sums)| (key, sums)).collect();
+            self.0.iter().filter(|(_, sums)| sums.0 < 0).map(|(&key, &sums)| (key, sums)).collect();
         for ((path, session), (mut ends, mut starts_ns)) in ended {
             let same = |key: &(PathId, u32)| key.1 == session && region(&key.0) == region(&path);
             for (_, (begun, sum_ns)) in self.0.iter_mut().filter(|(key, (begun, _))| same(key) && *begun > 0)
