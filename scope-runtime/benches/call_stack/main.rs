@@ -5,6 +5,8 @@
 //! build; then the odd shapes, in ns per call. Without a Python that has scope-profiler 0.7.5 our
 //! side is measured alone.
 
+mod columns;
+#[path = "../common/tree8.rs"]
 mod tree8;
 
 use std::fs;
@@ -13,10 +15,10 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+use columns::Columns;
 use scope_runtime::call_stack::{CallArrays, Mode, RegionCalls, build_call_arrays};
 use scope_runtime::pstats::{PstatsOptions, build_pstats_dict};
 use scope_runtime::totals::PathTree;
-use tree8::Columns;
 
 const ROUNDS: usize = 5;
 
@@ -27,7 +29,7 @@ fn main() {
     println!("{:34} {:>8} {:>9} {:>7}", "", "ours", "reference", "ratio");
     let mut one_lane_ns = 0.0;
     for lanes in [1, 8] {
-        let columns = tree8::columns(calls, lanes);
+        let columns = columns::columns(calls, lanes);
         if let Some(reference) = &mut reference {
             reference.load(&columns, lanes > 1);
         }
@@ -37,8 +39,8 @@ fn main() {
         }
     }
     println!("\nns per call and its ratio to the build of one lane");
-    odd_shape("100,000 lanes of 10", tree8::columns(1_000_000, 100_000), true, one_lane_ns);
-    odd_shape("one lane, 1 million calls", tree8::columns(1_000_000, 1), false, one_lane_ns);
+    odd_shape("100,000 lanes of 10", columns::columns(1_000_000, 100_000), true, one_lane_ns);
+    odd_shape("one lane, 1 million calls", columns::columns(1_000_000, 1), false, one_lane_ns);
     odd_shape("recursion 100,000 deep, 10 times", recursion(), false, one_lane_ns);
     odd_shape("1 million call paths", distinct_paths(), false, one_lane_ns);
 }
