@@ -6,14 +6,15 @@
 mod metadata;
 mod paths;
 mod rank;
+mod tasks;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use scope_runtime::profile::{Lane, LaneId, Profile};
-use scope_runtime::recording::{Call, Info, Recording};
+use scope_runtime::recording::{Call, Info, Recording, Tasks};
 
-use self::rank::{Columns, Failure, RegionRun};
+use self::rank::{CallIds, Columns, Failure, RegionRun};
 use crate::merged::{MergedProfile, Row, ThreadRow};
 
 /// What only the caller knows about a run.
@@ -43,6 +44,8 @@ pub trait RankRecording {
     fn profile(&self) -> &Profile;
     /// The calls of one lane in order of entry, parents before children.
     fn calls(&self, lane: LaneId) -> Vec<Call>;
+    /// What is async.
+    fn tasks(&self) -> &Tasks;
 }
 
 impl RankRecording for Recording {
@@ -56,6 +59,10 @@ impl RankRecording for Recording {
 
     fn calls(&self, lane: LaneId) -> Vec<Call> {
         self.calls(lane)
+    }
+
+    fn tasks(&self) -> &Tasks {
+        self.tasks()
     }
 }
 
@@ -107,11 +114,13 @@ pub fn merge<R: RankRecording>(recordings: &[(&Path, R)], run: &RunInfo) -> Resu
     let ranks = in_rank_order(recordings)?;
     let origin_ns = ranks.first().map_or(0, |(_, first)| first.profile().start_ns);
     let profile = MergedProfile { threads: Some(Vec::new()), ..MergedProfile::default() };
-    // The events of a rank whose timeline ends early are not all that was recorded; then the totals
-    // of all ranks are kept too.
-    let with_paths = ranks.iter().any(|(_, rank)| rank.profile().timeline_end_ns.is_some());
+    // The events of a rank whose timeline ends early are not all that was recorded, and those of async
+    // calls do not say when they ran; then the totals of all ranks are kept too.
+    let with_tasks = ranks.iter().any(|(_, rank)| !rank.tasks().tasks().is_empty());
+    let ends_early = ranks.iter().any(|(_, rank)| rank.profile().timeline_end_ns.is_some());
+    let with_paths = with_tasks || ends_early;
     let mut merger = Merger { profile, ids: HashMap::new(), origin_ns, with_paths };
-    let mut columns = Columns::default();
+    let mut columns = Columns::new(with_tasks);
     for (path, recording) in &ranks {
         merger.add_rank(path, recording, &mut columns)?;
     }
@@ -168,10 +177,22 @@ impl Merger {
             let rows = paths::rows(recording.profile(), rank, |name| self.region_id(name));
             paths::append(self.profile.paths.get_or_insert_default(), rows);
         }
+        if !recording.tasks().tasks().is_empty() {
+            self.add_tasks(rank, recording);
+        }
         let threads = recording.profile().lanes.iter().enumerate();
         let threads = threads.map(|(index, lane)| thread_row(rank, index, lane, self.origin_ns));
         self.profile.threads.get_or_insert_default().extend(threads);
         Ok(())
+    }
+
+    fn add_tasks(&mut self, rank: u32, recording: &impl RankRecording) {
+        let (profile, found) = (recording.profile(), recording.tasks());
+        let ids = CallIds::of_lanes(found);
+        let rows = tasks::task_rows(profile, found, self.origin_ns);
+        self.profile.tasks.get_or_insert_default().extend(rows);
+        self.profile.async_calls.get_or_insert_default().extend(tasks::async_rows(rank, found, &ids));
+        self.profile.polls.get_or_insert_default().extend(tasks::poll_rows(rank, found, &ids));
     }
 
     fn add_row(&mut self, rank: u32, run: RegionRun<'_>) {
@@ -223,6 +244,7 @@ const UNKNOWN: i64 = -1;
 #[cfg(test)]
 mod tests {
     use scope_runtime::profile::{Region, RegionId};
+    use scope_runtime::recording::Parent;
 
     use super::*;
 
@@ -230,6 +252,7 @@ mod tests {
         info: Info,
         profile: Profile,
         calls: Vec<Vec<Call>>,
+        tasks: Tasks,
     }
 
     impl RankRecording for Fake {
@@ -243,6 +266,10 @@ mod tests {
 
         fn calls(&self, lane: LaneId) -> Vec<Call> {
             self.calls[lane.0 as usize].clone()
+        }
+
+        fn tasks(&self) -> &Tasks {
+            &self.tasks
         }
     }
 
@@ -261,11 +288,12 @@ mod tests {
             end_ns: 210,
             ..Profile::default()
         };
-        Fake { info: Info { rank, ranks: 2, ..Info::default() }, profile, calls }
+        Fake { info: Info { rank, ranks: 2, ..Info::default() }, profile, calls, tasks: Tasks::default() }
     }
 
     fn call(region: u32, start_ns: i64, end_ns: i64, parent: Option<u32>) -> Call {
-        Call { region: RegionId(region), start_ns, end_ns, parent, open: false }
+        let parent = parent.map_or(Parent::None, Parent::Call);
+        Call { region: RegionId(region), start_ns, end_ns, parent, run: None, open: false }
     }
 
     /// ```text

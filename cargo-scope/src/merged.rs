@@ -26,6 +26,10 @@ pub struct MergedProfile {
     pub threads: Option<Vec<ThreadRow>>,
     /// Async tasks of all ranks; `None` when the run did not track them.
     pub tasks: Option<Vec<TaskRow>>,
+    /// Calls that ran in parts; `None` when there were none.
+    pub async_calls: Option<Vec<AsyncRow>>,
+    /// Their polls.
+    pub polls: Option<Vec<PollRow>>,
 }
 
 /// A value of the metadata group.
@@ -111,10 +115,14 @@ pub struct PathRow {
     pub calls: u64,
     /// Calls among them that were cut at the end of recording.
     pub open: u64,
-    /// Sum of durations.
+    /// Calls of async regions among them that were dropped before they completed.
+    pub cancelled: u64,
+    /// Time in which a thread ran the calls or what they called.
     pub inclusive_ns: i64,
-    /// Sum of durations, less those of direct children.
+    /// The same, less the inclusive time of direct children.
     pub self_ns: i64,
+    /// Sum of durations; more than `inclusive_ns` where async calls waited.
+    pub wall_ns: i64,
     /// Shortest duration.
     pub min_ns: i64,
     /// Longest duration.
@@ -169,6 +177,37 @@ pub struct TaskRow {
     pub name: String,
     /// Name of the function behind it.
     pub coro_name: String,
+}
+
+/// A call that did not run from begin to end: of an async region, or of one that was held over an
+/// `.await`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AsyncRow {
+    /// MPI rank.
+    pub rank: u32,
+    /// Its `call_ids` value.
+    pub call_id: i64,
+    /// Number of polls.
+    pub polls: u64,
+    /// 1 when it was dropped before it completed.
+    pub cancelled: i8,
+    /// 1 when it was cut at the end of recording.
+    pub open: i8,
+}
+
+/// One poll of an async call.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PollRow {
+    /// MPI rank.
+    pub rank: u32,
+    /// `call_ids` value of the call.
+    pub call_id: i64,
+    /// The thread: index into the rank's rows of the thread table.
+    pub thread: i64,
+    /// Absolute start, ns.
+    pub start_ns: i64,
+    /// ns.
+    pub duration_ns: i64,
 }
 
 impl MergedProfile {

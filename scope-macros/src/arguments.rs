@@ -1,5 +1,7 @@
 //! The arguments of the attribute.
 
+use proc_macro2::TokenStream;
+use quote::{ToTokens, quote};
 use syn::parse::ParseStream;
 use syn::{Error, Ident, LitStr, Path, Token};
 
@@ -10,6 +12,16 @@ pub(crate) struct Arguments {
     pub(crate) name: Option<LitStr>,
     /// Path of scope-runtime.
     pub(crate) runtime: Option<Path>,
+}
+
+impl Arguments {
+    /// The path of scope-runtime.
+    pub(crate) fn runtime(&self) -> TokenStream {
+        match &self.runtime {
+            Some(path) => path.to_token_stream(),
+            None => quote!(::scope_runtime),
+        }
+    }
 }
 
 const ALLOWED: &str = "allowed are `name = \"text\"` and `crate = path`";

@@ -1,11 +1,12 @@
 //! A function or method, and what the attribute makes of it.
 
 use proc_macro2::{Delimiter, Group, Span, TokenStream, TokenTree};
-use quote::{ToTokens, quote, quote_spanned};
+use quote::{quote, quote_spanned};
 use syn::parse::ParseStream;
 use syn::{Attribute, Error, Signature, Visibility};
 
 use crate::arguments::Arguments;
+use crate::future;
 
 /// A function with its body as tokens: what stands in it keeps its origin, and is not parsed.
 pub(crate) struct Function {
@@ -41,12 +42,6 @@ impl Function {
                 "#[scope] cannot measure a `const fn`: it may run in the compiler",
             ));
         }
-        if let Some(word) = signature.asyncness {
-            return Err(Error::new(
-                word.span,
-                "#[scope] does not measure `async fn` yet: mark the functions it calls",
-            ));
-        }
         Ok(Function { attributes, visibility, defaultness, signature, body })
     }
 
@@ -59,8 +54,8 @@ impl Function {
     ///     let _guard = {
     ///         fn item() -> &'static str { type_name_of_val(&item) }       // "app::Grid<_>::step::item"
     ///         static SITE: Site = Site::in_function(item, module_path!(), file!(), line!());
-    ///         SITE.enter()
-    ///     };
+    ///         &SITE
+    ///     }.enter();
     ///     { body }
     /// }
     /// ```
@@ -70,22 +65,23 @@ impl Function {
         let Function { attributes, visibility, defaultness, signature, mut body } = self;
         // Braces around one expression would be called unnecessary if they looked like the user's.
         body.set_span(Span::mixed_site().located_at(body.span()));
-        let guard = guard(arguments, signature.ident.span());
-        quote! {
-            #(#attributes)* #visibility #defaultness #signature {
-                #guard
-                #body
-            }
-        }
+        let site = site(arguments, signature.ident.span());
+        let function = if signature.asyncness.is_some() {
+            future::expand(signature, &attributes, &body, &site, &arguments.runtime())
+        } else if let Some(body) = future::measure_boxed(&body, &site) {
+            quote!(#signature #body)
+        } else {
+            let hygienic = Span::mixed_site().located_at(signature.ident.span());
+            let guard = quote_spanned!(hygienic=> let _guard = #site.enter(););
+            quote!(#signature { #guard #body })
+        };
+        quote!(#(#attributes)* #visibility #defaultness #function)
     }
 }
 
-/// The statement that enters the region. Its place in the source is that of the function's name.
-fn guard(arguments: &Arguments, at: Span) -> TokenStream {
-    let runtime = match &arguments.runtime {
-        Some(path) => path.to_token_stream(),
-        None => quote!(::scope_runtime),
-    };
+/// The expression of the call site. Its place in the source is that of the function's name.
+fn site(arguments: &Arguments, at: Span) -> TokenStream {
+    let runtime = arguments.runtime();
     let hygienic = Span::mixed_site().located_at(at);
     let place = quote_spanned!(hygienic=> ::core::module_path!(), ::core::file!(), ::core::line!());
     let site = match &arguments.name {
@@ -99,12 +95,7 @@ fn guard(arguments: &Arguments, at: Span) -> TokenStream {
             static SITE: #runtime::Site = #runtime::Site::in_function(item, #place);
         ),
     };
-    quote_spanned! {hygienic=>
-        let _guard = {
-            #site
-            SITE.enter()
-        };
-    }
+    quote_spanned!(hygienic=> { #site &SITE })
 }
 
 /// The braces that are all of `rest`. A body that `macro_rules!` passes on as `$body:block` comes in

@@ -4,6 +4,7 @@
 
 mod arguments;
 mod function;
+mod future;
 
 use proc_macro2::TokenStream;
 use syn::parse::Parser;

@@ -150,6 +150,19 @@ impl TickScale {
         i64::try_from(ns).unwrap_or(i64::MAX)
     }
 
+    /// [`TickScale::span_ns`] of a length that may be negative.
+    pub(crate) fn signed_span_ns(&self, ticks: i64) -> i64 {
+        let ns = self.span_ns(ticks.unsigned_abs());
+        if ticks < 0 { -ns } else { ns }
+    }
+
+    /// The sum of the ns of `count` moments whose ticks add up to `sum`, modulo 2^64; both may be
+    /// what is left after subtracting some.
+    pub(crate) fn sum_ns(&self, count: i64, sum: u64) -> i64 {
+        let since = sum.wrapping_sub(count.cast_unsigned().wrapping_mul(self.origin.ticks)).cast_signed();
+        count.wrapping_mul(self.origin.ns).wrapping_add(self.signed_span_ns(since))
+    }
+
     /// `ticks` in ns on the monotonic clock, to the nearest.
     #[inline]
     pub(crate) fn ns(&self, ticks: u64) -> i64 {

@@ -6,10 +6,10 @@
 //! before: they are *inherited*. The fold notes when each of them ends and which of its calls hang
 //! below it; whoever reads the events before puts the two together.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use crate::format::{FieldReader, Fields};
-use crate::replay::{ChunkWords, Cut, Replay, SessionEdge, Visitor};
+use crate::replay::{ChunkWords, Cut, Ended, Poll, Replay, SessionEdge, Visitor};
 
 /// The fold of a lane, between two chunks.
 #[derive(Debug)]
@@ -26,12 +26,22 @@ pub(crate) struct Fold {
 pub(crate) struct Folded {
     pub(crate) nodes: Vec<Node>,
     open: Vec<Open>,
-    /// Calls that were open when the fold began and still are.
+    /// Positions in `open` of what is being polled.
+    polls: Vec<u32>,
+    /// Calls that were set aside, by instance.
+    aside: BTreeMap<u64, Vec<Aside>>,
+    /// Instances of async regions that began less those that ended, by node and session.
+    pub(crate) begun: BTreeMap<(u32, u32), Begun>,
+    /// Frames that were open when the fold began and still are.
     inherited: u64,
-    /// When the others of those ended, innermost first.
-    pub(crate) inherited_ends: Vec<u64>,
+    /// What became of the others of those, innermost first.
+    pub(crate) inherited_ends: Vec<InheritedEnd>,
+    /// Ticks of tasks that were polled directly in such frames, by the frame's depth.
+    pub(crate) inherited_elsewhere: BTreeMap<u64, u64>,
     roots: HashMap<u64, Children>,
     by_step: HashMap<(u32, u32), u32>,
+    /// Nodes of async regions that hang from nothing, by depth and region.
+    tasks: HashMap<(u64, u32), u32>,
     /// Calls that ended.
     pub(crate) calls: u64,
 }
@@ -44,7 +54,15 @@ pub(crate) struct Node {
     pub(crate) calls: u64,
     /// Calls among them that were cut.
     pub(crate) cut: u64,
+    /// Calls among them that were dropped before they completed.
+    pub(crate) cancelled: u64,
+    /// Time in which a thread ran them.
     pub(crate) inclusive: u64,
+    /// Time of tasks that were polled directly in them.
+    pub(crate) elsewhere: u64,
+    /// From begin to end of the calls, less the time in which a thread ran them.
+    pub(crate) waited: i64,
+    /// From begin to end of one call.
     pub(crate) min: u64,
     pub(crate) max: u64,
     children: Children,
@@ -57,8 +75,34 @@ pub(crate) struct Node {
 pub(crate) enum Parent {
     /// Another path of the fold.
     Node(u32),
-    /// The call that was the n-th open one, counted from the outermost, when the fold began; 0: none.
+    /// The frame that was the n-th open one, counted from the outermost, when the fold began; 0: none.
     Inherited(u64),
+    /// The same for an async region: the frame is its parent only if a poll is among the outer ones.
+    Task(u64),
+}
+
+/// What happened to a frame that was open when the fold began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum InheritedEnd {
+    /// It ended at these ticks.
+    Frame(u64),
+    /// The instance ended whose poll is the innermost one.
+    Completed(Ended, u64),
+}
+
+/// Begins of instances. See `Pending` of the reader.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Begun {
+    pub(crate) count: i64,
+    /// Sum of the ticks of the begins, modulo 2^64.
+    pub(crate) starts: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Aside {
+    node: u32,
+    first: u64,
+    since: u64,
 }
 
 /// The child that was entered last.
@@ -72,6 +116,9 @@ const NONE: u32 = u32::MAX;
 #[derive(Debug)]
 struct Open {
     node: u32,
+    /// Begin of the call.
+    first: u64,
+    /// Begin of this part of it.
     start: u64,
 }
 
@@ -109,61 +156,149 @@ impl Fold {
 
     /// The payload of a totals block.
     pub(crate) fn to_fields(&self) -> Fields {
-        let folded = &self.replay.visitor;
-        let mut fields = self.replay.write_to(Fields::default().u64(self.first_sequence).u64(self.begin));
-        fields = fields.u64(folded.calls).u64(folded.inherited).u32(folded.inherited_ends.len() as u32);
-        fields = folded.inherited_ends.iter().fold(fields, |fields, &at| fields.u64(at));
-        fields = fields.u32(folded.nodes.len() as u32);
-        for node in &folded.nodes {
-            let (kind, parent) = match node.parent {
-                Parent::Node(index) => (0, u64::from(index)),
-                Parent::Inherited(depth) => (1, depth),
-            };
-            fields = fields.u32(kind).u64(parent).u32(node.region).u64(node.calls).u64(node.cut);
-            fields = fields.u64(node.inclusive).u64(node.min).u64(node.max);
-        }
-        fields = fields.u32(folded.open.len() as u32);
-        folded.open.iter().fold(fields, |fields, open| fields.u32(open.node).u64(open.start))
+        let fields = Fields::default().u64(self.first_sequence).u64(self.begin);
+        self.replay.visitor.write_to(self.replay.write_to(fields))
     }
 
     /// The fold in the payload of a totals block; `None` where it makes no sense.
     pub(crate) fn from_fields(fields: &mut FieldReader<'_>, edges: &[SessionEdge]) -> Option<Fold> {
         let (first_sequence, begin) = (fields.u64()?, fields.u64()?);
-        let mut replay = Replay::read_from(fields, edges)?;
-        let folded: &mut Folded = &mut replay.visitor;
-        (folded.calls, folded.inherited) = (fields.u64()?, fields.u64()?);
+        let mut replay = Replay::<Folded>::read_from(fields, edges)?;
+        replay.visitor.read_from(fields)?;
+        let folded = &replay.visitor;
+        let same_polls = folded.polls.iter().map(|&index| index as usize).eq(replay.open_polls());
+        let same_aside = folded.aside.iter().map(|(&instance, calls)| (instance, calls.len()));
+        let sound = folded.open.len() == replay.open_frames() && same_polls && same_aside.eq(replay.aside());
+        sound.then_some(Fold { replay, first_sequence, begin })
+    }
+}
+
+impl Folded {
+    fn write_to(&self, fields: Fields) -> Fields {
+        let mut fields = fields.u64(self.calls).u64(self.inherited).u32(self.inherited_ends.len() as u32);
+        for end in &self.inherited_ends {
+            fields = match *end {
+                InheritedEnd::Frame(at) => fields.u32(0).u64(at),
+                InheritedEnd::Completed(ended, at) => ended.write_to(fields.u32(1).u64(at)),
+            };
+        }
+        fields = fields.u32(self.nodes.len() as u32);
+        for node in &self.nodes {
+            let (kind, parent) = match node.parent {
+                Parent::Node(index) => (0, u64::from(index)),
+                Parent::Inherited(depth) => (1, depth),
+                Parent::Task(depth) => (2, depth),
+            };
+            fields = fields.u32(kind).u64(parent).u32(node.region).u64(node.calls).u64(node.cut);
+            fields = fields.u64(node.cancelled).u64(node.inclusive).u64(node.elsewhere);
+            fields = fields.u64(node.waited.cast_unsigned()).u64(node.min).u64(node.max);
+        }
+        fields = fields.u32(self.open.len() as u32);
+        fields = self
+            .open
+            .iter()
+            .fold(fields, |fields, open| fields.u32(open.node).u64(open.first).u64(open.start));
+        fields = fields.u32(self.polls.len() as u32);
+        fields = self.polls.iter().fold(fields, |fields, &index| fields.u32(index));
+        fields = fields.u32(self.aside.len() as u32);
+        for (&instance, calls) in &self.aside {
+            fields = fields.u64(instance).u32(calls.len() as u32);
+            fields = calls
+                .iter()
+                .fold(fields, |fields, call| fields.u32(call.node).u64(call.first).u64(call.since));
+        }
+        fields = fields.u32(self.begun.len() as u32);
+        for (&(node, session), begun) in &self.begun {
+            fields = fields.u32(node).u32(session).u64(begun.count.cast_unsigned()).u64(begun.starts);
+        }
+        fields = fields.u32(self.inherited_elsewhere.len() as u32);
+        self.inherited_elsewhere.iter().fold(fields, |fields, (&depth, &ticks)| fields.u64(depth).u64(ticks))
+    }
+
+    fn read_from(&mut self, fields: &mut FieldReader<'_>) -> Option<()> {
+        (self.calls, self.inherited) = (fields.u64()?, fields.u64()?);
         for _ in 0..fields.u32()? {
-            folded.inherited_ends.push(fields.u64()?);
+            let (completed, at) = (fields.u32()? != 0, fields.u64()?);
+            self.inherited_ends.push(match completed {
+                true => InheritedEnd::Completed(Ended::read(fields)?, at),
+                false => InheritedEnd::Frame(at),
+            });
         }
         for _ in 0..fields.u32()? {
             let (kind, parent) = (fields.u32()?, fields.u64()?);
             let parent = match kind {
                 0 => Parent::Node(
-                    u32::try_from(parent).ok().filter(|&index| (index as usize) < folded.nodes.len())?,
+                    u32::try_from(parent).ok().filter(|&index| (index as usize) < self.nodes.len())?,
                 ),
-                _ => Parent::Inherited(parent),
+                1 => Parent::Inherited(parent),
+                _ => Parent::Task(parent),
             };
-            let node = folded.add(parent, fields.u32()?);
-            let node = &mut folded.nodes[node as usize];
-            (node.calls, node.cut, node.inclusive) = (fields.u64()?, fields.u64()?, fields.u64()?);
+            let node = self.add(parent, fields.u32()?);
+            let node = &mut self.nodes[node as usize];
+            (node.calls, node.cut, node.cancelled) = (fields.u64()?, fields.u64()?, fields.u64()?);
+            (node.inclusive, node.elsewhere) = (fields.u64()?, fields.u64()?);
+            node.waited = fields.u64()?.cast_signed();
             (node.min, node.max) = (fields.u64()?, fields.u64()?);
         }
+        let nodes = self.nodes.len() as u32;
+        let known = |node: u32| (node < nodes).then_some(node);
         for _ in 0..fields.u32()? {
-            let open = Open { node: fields.u32()?, start: fields.u64()? };
-            folded.nodes.get(open.node as usize)?;
-            folded.open.push(open);
+            let node = known(fields.u32()?)?;
+            self.open.push(Open { node, first: fields.u64()?, start: fields.u64()? });
         }
-        (folded.open.len() == replay.open_calls()).then_some(Fold { replay, first_sequence, begin })
+        for _ in 0..fields.u32()? {
+            self.polls.push(fields.u32()?);
+        }
+        for _ in 0..fields.u32()? {
+            let calls = self.aside.entry(fields.u64()?).or_default();
+            for _ in 0..fields.u32()? {
+                let node = known(fields.u32()?)?;
+                calls.push(Aside { node, first: fields.u64()?, since: fields.u64()? });
+            }
+        }
+        for _ in 0..fields.u32()? {
+            let key = (known(fields.u32()?)?, fields.u32()?);
+            let count = fields.u64()?.cast_signed();
+            self.begun.insert(key, Begun { count, starts: fields.u64()? });
+        }
+        for _ in 0..fields.u32()? {
+            self.inherited_elsewhere.insert(fields.u64()?, fields.u64()?);
+        }
+        Some(())
     }
-}
 
-impl Folded {
+    fn below(&self) -> Parent {
+        match self.open.last() {
+            Some(open) => Parent::Node(open.node),
+            None => Parent::Inherited(self.inherited),
+        }
+    }
+
+    /// Ends the innermost frame, or a part of it.
+    #[inline]
+    fn close_part(&mut self, at: u64) -> Option<Open> {
+        let open = self.open.pop()?;
+        self.nodes[open.node as usize].inclusive += at - open.start;
+        Some(open)
+    }
+
+    /// Counts a call that has ended.
+    #[inline]
+    fn count(&mut self, node: u32, ticks: u64, cut: bool) {
+        let node = &mut self.nodes[node as usize];
+        node.calls += 1;
+        node.cut += u64::from(cut);
+        node.min = node.min.min(ticks);
+        node.max = node.max.max(ticks);
+        self.calls += 1;
+    }
     /// The path below `parent` for `region`.
     #[inline]
     fn step(&mut self, parent: Parent, region: u32) -> u32 {
         let last = match parent {
             Parent::Node(index) => self.nodes[index as usize].children.last,
             Parent::Inherited(depth) => self.roots.get(&depth).map_or(NONE, |children| children.last),
+            Parent::Task(_) => NONE,
         };
         if last != NONE {
             let node = &self.nodes[last as usize];
@@ -188,6 +323,7 @@ impl Folded {
                 let same = |node: &Node| node.parent == parent && node.region == region;
                 self.nodes.iter().position(same).map(|index| index as u32)
             }
+            Parent::Task(depth) => self.tasks.get(&(depth, region)).copied(),
         };
         let node = known.unwrap_or_else(|| self.add(parent, region));
         if last != NONE {
@@ -201,16 +337,32 @@ impl Folded {
         match parent {
             Parent::Node(index) => self.nodes[index as usize].children.last = last,
             Parent::Inherited(depth) => self.roots.entry(depth).or_insert(Children { last }).last = last,
+            Parent::Task(_) => {}
         }
     }
 
     fn add(&mut self, parent: Parent, region: u32) -> u32 {
         let index = self.nodes.len() as u32;
         let (children, after) = (Children { last: NONE }, NONE);
-        let (calls, cut, inclusive, min, max) = (0, 0, 0, u64::MAX, 0);
-        self.nodes.push(Node { parent, region, calls, cut, inclusive, min, max, children, after });
-        if let Parent::Node(above) = parent {
-            self.by_step.insert((above, region), index);
+        let (calls, cut, cancelled, inclusive, elsewhere, waited, min, max) = (0, 0, 0, 0, 0, 0, u64::MAX, 0);
+        self.nodes.push(Node {
+            parent,
+            region,
+            calls,
+            cut,
+            cancelled,
+            inclusive,
+            elsewhere,
+            waited,
+            min,
+            max,
+            children,
+            after,
+        });
+        match parent {
+            Parent::Node(above) => drop(self.by_step.insert((above, region), index)),
+            Parent::Task(depth) => drop(self.tasks.insert((depth, region), index)),
+            Parent::Inherited(_) => {}
         }
         index
     }
@@ -219,31 +371,86 @@ impl Folded {
 impl Visitor for Folded {
     #[inline]
     fn enter(&mut self, region: u32, at: u64) {
-        let parent = match self.open.last() {
-            Some(open) => Parent::Node(open.node),
-            None => Parent::Inherited(self.inherited),
-        };
-        let node = self.step(parent, region);
-        self.open.push(Open { node, start: at });
+        let node = self.step(self.below(), region);
+        self.open.push(Open { node, first: at, start: at });
     }
 
     #[inline]
     fn leave(&mut self, at: u64, cut: Cut) {
-        let Some(open) = self.open.pop() else { return };
-        let ticks = at - open.start;
-        let node = &mut self.nodes[open.node as usize];
-        node.calls += 1;
-        node.cut += u64::from(cut == Cut::Open);
-        node.inclusive += ticks;
-        node.min = node.min.min(ticks);
-        node.max = node.max.max(ticks);
-        self.calls += 1;
+        if let Some(open) = self.close_part(at) {
+            self.count(open.node, at - open.first, cut == Cut::Open);
+        }
+    }
+
+    fn begin_poll(&mut self, poll: Poll, at: u64) {
+        let parent = if poll.nested { self.below() } else { Parent::Task(self.inherited) };
+        let node = self.step(parent, poll.region);
+        if poll.first {
+            self.add_begun(node, poll.session, 1, poll.start);
+        }
+        self.polls.push(self.open.len() as u32);
+        self.open.push(Open { node, first: at, start: at });
+    }
+
+    fn end_poll(&mut self, ended: Option<Ended>, at: u64) {
+        self.polls.pop();
+        let Some(poll) = self.close_part(at) else { return };
+        if let Some(ended) = ended {
+            self.add_begun(poll.node, ended.session, -1, ended.start);
+            let ticks = at.saturating_sub(ended.start);
+            let node = &mut self.nodes[poll.node as usize];
+            node.waited += ticks.cast_signed();
+            node.cancelled += u64::from(ended.cancelled);
+            self.count(poll.node, ticks, false);
+        }
+        let ticks = at - poll.start;
+        let node = &mut self.nodes[poll.node as usize];
+        node.waited -= ticks.cast_signed();
+        if matches!(node.parent, Parent::Task(_)) {
+            match self.open.last() {
+                Some(around) => self.nodes[around.node as usize].elsewhere += ticks,
+                None => *self.inherited_elsewhere.entry(self.inherited).or_default() += ticks,
+            }
+        }
+    }
+
+    fn suspend(&mut self, instance: u64, at: u64) {
+        if let Some(Open { node, first, .. }) = self.close_part(at) {
+            self.aside.entry(instance).or_default().push(Aside { node, first, since: at });
+        }
+    }
+
+    fn resume(&mut self, instance: u64, at: u64) {
+        let Some(calls) = self.aside.get_mut(&instance) else { return };
+        if let Some(Aside { node, first, since }) = calls.pop() {
+            self.nodes[node as usize].waited += (at - since).cast_signed();
+            self.open.push(Open { node, first, start: at });
+        }
+        if calls.is_empty() {
+            self.aside.remove(&instance);
+        }
     }
 
     fn leave_inherited(&mut self, at: u64) {
         if self.inherited > 0 {
             self.inherited -= 1;
-            self.inherited_ends.push(at);
+            self.inherited_ends.push(InheritedEnd::Frame(at));
+        }
+    }
+
+    fn complete_inherited(&mut self, ended: Ended, at: u64) {
+        self.inherited_ends.push(InheritedEnd::Completed(ended, at));
+    }
+}
+
+impl Folded {
+    fn add_begun(&mut self, node: u32, session: u32, count: i64, start: u64) {
+        let begun = self.begun.entry((node, session)).or_default();
+        begun.count += count;
+        let start = if count < 0 { start.wrapping_neg() } else { start };
+        begun.starts = begun.starts.wrapping_add(start);
+        if *begun == Begun::default() {
+            self.begun.remove(&(node, session));
         }
     }
 }
@@ -301,7 +508,7 @@ mod tests {
         assert_eq!((stored.first_sequence, stored.next_sequence(), stored.calls()), (3, 4, 2));
         stored.chunk(&chunk(4, 2, &[leave(12), leave(14), enter(2, 15)]));
         let (folded, _) = stored.finish(20);
-        assert_eq!(folded.inherited_ends, [7, 14]);
+        assert_eq!(folded.inherited_ends, [InheritedEnd::Frame(7), InheritedEnd::Frame(14)]);
         let expected = [
             (Parent::Inherited(2), 0, 1, 1, 1, 1),
             (Parent::Inherited(1), 1, 2, 3, 1, 2),

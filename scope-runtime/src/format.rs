@@ -123,11 +123,41 @@ pub(crate) mod code {
     pub(crate) const LANE_END: u64 = 3;
     /// Two words: ticks are relative to the second word from here on.
     pub(crate) const REBASE: u64 = 4;
+    /// Two words: the first poll of an instance of an async region begins; the second word is its
+    /// number and region, see [`instance_word`].
+    pub(crate) const FIRST_POLL: u64 = 5;
+    /// Two words: a later poll begins, or the drop of an instance that had not completed.
+    pub(crate) const POLL: u64 = 6;
+    /// Two words: the innermost poll ends, and with it what is open inside; as many frames are open
+    /// after that as the second word says.
+    pub(crate) const POLL_END: u64 = 7;
+    /// Two words: the instance that is being polled has completed; it began at the ticks in the
+    /// second word.
+    pub(crate) const COMPLETED: u64 = 8;
+    /// The same for one that was dropped before it completed.
+    pub(crate) const CANCELLED: u64 = 9;
+    /// Two words: the regions that were left open at the end of the last poll of this instance go
+    /// on; the second word is their number.
+    pub(crate) const RESUME: u64 = 10;
     /// Codes from here on enter the region of that number less this one.
     pub(crate) const FIRST_REGION: u64 = 256;
     /// Regions that a code can name; all further ones share the last.
     pub(crate) const MAX_REGIONS: u64 = (1 << super::CODE_BITS) - FIRST_REGION;
 }
+
+/// Whether an event of this code has a second word.
+#[inline]
+pub(crate) fn has_payload(code: u64) -> bool {
+    (code::CLOSE_TO..=code::RESUME).contains(&code)
+}
+
+/// An instance of an async region in one word: its number in the upper bits, the region's code below.
+pub(crate) fn instance_word(number: u64, code: u64) -> u64 {
+    number << CODE_BITS | code
+}
+
+/// How many instances a recording can tell apart; further ones are not recorded.
+pub(crate) const MAX_INSTANCES: u64 = 1 << (63 - CODE_BITS);
 
 /// The head of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -224,6 +254,12 @@ impl Fields {
         self
     }
 
+    /// Their number as a u32, then the numbers.
+    pub(crate) fn u64s(self, values: &[u64]) -> Self {
+        let fields = self.u32(u32::try_from(values.len()).expect("fewer than 2^32 numbers"));
+        values.iter().fold(fields, |fields, &value| fields.u64(value))
+    }
+
     /// Its length as a u32, then the text.
     pub(crate) fn text(self, value: &str) -> Self {
         let mut fields = self.u32(u32::try_from(value.len()).expect("a text is shorter than 4 GiB"));
@@ -248,6 +284,12 @@ impl<'a> FieldReader<'a> {
 
     pub(crate) fn u64(&mut self) -> Option<u64> {
         Some(u64::from_le_bytes(self.take(8)?.try_into().ok()?))
+    }
+
+    pub(crate) fn u64s(&mut self) -> Option<Vec<u64>> {
+        let len = self.u32()? as usize;
+        let bytes = self.take(len.checked_mul(8)?)?;
+        Some(bytes.as_chunks().0.iter().map(|number| u64::from_le_bytes(*number)).collect())
     }
 
     pub(crate) fn text(&mut self) -> Option<String> {

@@ -8,10 +8,10 @@ use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::panic::Location;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed, Ordering::Release};
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed, Ordering::Release};
 
 use crate::clock;
-use crate::format::{CHUNK_WORDS, CODE_BITS, MAX_TICKS, PAYLOAD, code};
+use crate::format::{CHUNK_WORDS, CODE_BITS, MAX_INSTANCES, MAX_TICKS, PAYLOAD, code, instance_word};
 use crate::os;
 use crate::pool::ChunkId;
 use crate::recorder::Recorder;
@@ -28,6 +28,9 @@ pub(crate) const STARTING: u8 = 1;
 /// Regions are recorded.
 pub(crate) const ON: u8 = 2;
 
+/// Counts the begins and ends of sessions, and forks: what began under another number has ended.
+pub(crate) static SESSION: AtomicU32 = AtomicU32::new(0);
+
 /// What a thread knows about its own recording. No destructor, so that access is a plain load
 /// and stays possible while the thread's other locals are destroyed.
 struct Lane {
@@ -40,8 +43,13 @@ struct Lane {
     /// Ticks since the base from here on take the cold path: [`MAX_TICKS`], or 0 where the clock is
     /// not the processor's counter.
     limit: Cell<u64>,
-    /// Upper half: epoch; lower half: number of open regions.
+    /// Epoch and number of open regions, see [`token`], in the current context.
     token: Cell<u64>,
+    /// The flow of control that regions are entered in: 0 for the thread itself, while an instance of
+    /// an async region is polled the first epoch of that one.
+    context: Cell<u64>,
+    /// Frames open outside the current context: regions and polls.
+    below: Cell<u32>,
     cold: ColdLane,
 }
 
@@ -55,8 +63,16 @@ struct ColdLane {
     ended: Cell<bool>,
     chunk: Cell<Option<ChunkId>>,
     next_sequence: Cell<u64>,
+    /// Numbers that are left for instances of async regions first polled here.
+    instances: Cell<(u64, u64)>,
+    next_epoch: Cell<u64>,
     /// Which guards of earlier epochs still count; emptied by hand when the thread ends.
     epochs: ManuallyDrop<RefCell<Vec<Epoch>>>,
+    /// Tokens of guards that were dropped while another context than theirs ran.
+    late: ManuallyDrop<RefCell<Vec<u64>>>,
+    has_late: Cell<bool>,
+    /// Counts the forks that made this process.
+    generation: Cell<u32>,
 }
 
 thread_local! {
@@ -67,6 +83,8 @@ thread_local! {
             base: Cell::new(0),
             limit: Cell::new(0),
             token: Cell::new(0),
+            context: Cell::new(0),
+            below: Cell::new(0),
             cold: ColdLane {
                 busy: Cell::new(false),
                 recorder: Cell::new(None),
@@ -74,7 +92,12 @@ thread_local! {
                 ended: Cell::new(false),
                 chunk: Cell::new(None),
                 next_sequence: Cell::new(0),
+                instances: Cell::new((0, 0)),
+                next_epoch: Cell::new(1),
                 epochs: ManuallyDrop::new(RefCell::new(Vec::new())),
+                late: ManuallyDrop::new(RefCell::new(Vec::new())),
+                has_late: Cell::new(false),
+                generation: Cell::new(0),
             },
         }
     };
@@ -159,7 +182,7 @@ fn enter_cold(code_of_region: impl FnOnce() -> u64) -> Guard {
     LANE.with(|lane| {
         let token = lane.in_cold_path(|recorder| {
             let code = code_of_region();
-            lane.push_cold(recorder, code).then(|| lane.deepen())
+            lane.push_cold(recorder, code).map(|_| lane.deepen())
         });
         if token.is_none()
             && let Some(recorder) = lane.cold.recorder.get()
@@ -185,29 +208,29 @@ fn leave(token: u64) {
 fn leave_cold(token: u64) {
     LANE.with(|lane| {
         lane.in_cold_path(|recorder| {
-            let depth = depth_of(token);
-            if !lane.is_open(token) {
-                return None;
-            }
-            if depth == depth_of(lane.token.get()) {
-                if lane.push_cold(recorder, code::LEAVE) {
-                    lane.token.set(lane.token.get() - 1);
-                }
+            if lane.is_of_context(token) {
+                lane.close(recorder, token);
             } else {
-                lane.push_pair(recorder, code::CLOSE_TO, u64::from(depth - 1));
-                lane.begin_epoch(depth - 1);
+                lane.keep_late(token);
             }
             Some(token)
         });
     });
 }
 
-fn depth_of(token: u64) -> u32 {
-    token as u32
+/// Bits of a token for the number of open regions; those above are the epoch.
+const DEPTH_BITS: u32 = 28;
+
+fn token(epoch: u64, depth: u32) -> u64 {
+    epoch << DEPTH_BITS | u64::from(depth)
 }
 
-fn epoch_of(token: u64) -> u32 {
-    (token >> 32) as u32
+fn depth_of(token: u64) -> u32 {
+    (token & ((1 << DEPTH_BITS) - 1)) as u32
+}
+
+fn epoch_of(token: u64) -> u64 {
+    token >> DEPTH_BITS
 }
 
 /// Since when guards above `floor` are of another epoch.
@@ -216,8 +239,135 @@ fn epoch_of(token: u64) -> u32 {
 /// regions but still exist. A new epoch begins, so that their tokens equal none given out later.
 #[derive(Clone, Copy)]
 struct Epoch {
-    number: u32,
+    context: u64,
+    number: u64,
     floor: u32,
+}
+
+/// Guards that wait for their context to run again; the oldest is forgotten where there are more.
+const MAX_LATE: usize = 64;
+/// How many numbers for instances a thread takes at once.
+const INSTANCES_AT_ONCE: u64 = 4096;
+/// Numbers of instances that were given to threads.
+static NEXT_INSTANCE: AtomicU64 = AtomicU64::new(0);
+
+/// An instance of an async region, between its polls.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Instance {
+    state: InstanceState,
+    session: u32,
+    /// Number and region as events give them.
+    word: u64,
+    /// Ticks at the begin of the first poll.
+    start: u64,
+    /// Of the regions that were open at the end of the last poll: the token and the context.
+    token: u64,
+    context: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum InstanceState {
+    New,
+    Polled,
+    /// It has ended, or began when nothing was recorded.
+    Unrecorded,
+}
+
+/// What the end of a poll takes back.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Poll {
+    token: u64,
+    context: u64,
+    below: u32,
+    generation: u32,
+}
+
+/// How a poll ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PollEnd {
+    Pending,
+    Completed,
+    Cancelled,
+}
+
+impl Instance {
+    pub(crate) const NEW: Instance =
+        Instance { state: InstanceState::New, session: 0, word: 0, start: 0, token: 0, context: 0 };
+
+    /// One that is never recorded.
+    pub(crate) const NONE: Instance = Instance { state: InstanceState::Unrecorded, ..Instance::NEW };
+
+    /// Whether it has begun and not ended.
+    pub(crate) fn is_open(&self) -> bool {
+        self.state == InstanceState::Polled
+    }
+
+    /// A poll begins, of a region with this event code; where it is 0, `register` gives it.
+    #[inline]
+    pub(crate) fn begin_poll(&mut self, code: u64, register: impl FnOnce() -> u64) -> Option<Poll> {
+        match self.state {
+            InstanceState::Unrecorded => None,
+            InstanceState::New => self.begin_first_poll(code, register),
+            InstanceState::Polled if self.session != SESSION.load(Relaxed) => {
+                self.state = InstanceState::Unrecorded;
+                None
+            }
+            InstanceState::Polled => LANE.with(|lane| {
+                lane.push_two(code::POLL, self.word)?;
+                Some(lane.begin_context(self))
+            }),
+        }
+    }
+
+    fn begin_first_poll(&mut self, code: u64, register: impl FnOnce() -> u64) -> Option<Poll> {
+        self.state = InstanceState::Unrecorded;
+        if STATE.load(Relaxed) == OFF {
+            return None;
+        }
+        LANE.with(|lane| {
+            let code = match code {
+                0 => lane.in_cold_path(|_| Some(register()))?,
+                code => code,
+            };
+            let number = lane.next_instance()?;
+            self.word = instance_word(number, code);
+            self.start = lane.push_two(code::FIRST_POLL, self.word)?;
+            self.state = InstanceState::Polled;
+            self.session = SESSION.load(Relaxed);
+            Some(lane.begin_context(self))
+        })
+    }
+
+    /// The poll ends. Regions that are open in it go on at the next one.
+    ///
+    /// That the instance ends is an event before the end of its last poll, at whose time it counts.
+    #[inline]
+    pub(crate) fn end_poll(&mut self, poll: Poll, end: PollEnd) {
+        LANE.with(|lane| {
+            if lane.cold.generation.get() != poll.generation {
+                // A forked child: what ran was in its parent's recording.
+                self.state = InstanceState::Unrecorded;
+                return;
+            }
+            match end {
+                PollEnd::Pending => (self.token, self.context) = (lane.token.get(), lane.context.get()),
+                PollEnd::Completed | PollEnd::Cancelled => {
+                    self.state = InstanceState::Unrecorded;
+                    let code = if end == PollEnd::Completed { code::COMPLETED } else { code::CANCELLED };
+                    let _ = lane.push_two(code, self.start);
+                    lane.forget_context();
+                }
+            }
+            let open_after = poll.below + depth_of(poll.token);
+            let _ = lane.push_two(code::POLL_END, u64::from(open_after));
+            lane.token.set(poll.token);
+            lane.context.set(poll.context);
+            lane.below.set(poll.below);
+            if lane.cold.has_late.get() {
+                lane.close_late();
+            }
+        });
+    }
 }
 
 impl Lane {
@@ -236,11 +386,30 @@ impl Lane {
         true
     }
 
-    /// Stores an event that happens now on whatever clock, making room as need be.
+    /// Stores an event of two words that happens now, the second a number below 2^63. Gives the ticks;
+    /// `None` when it could not be kept.
+    #[inline]
+    fn push_two(&self, code: u64, payload: u64) -> Option<u64> {
+        let ticks = clock::counter().wrapping_sub(self.base.get());
+        if self.cursor.get() == self.end.get() || ticks >= self.limit.get() {
+            return self.push_two_cold(code, payload);
+        }
+        self.store(ticks << CODE_BITS | code);
+        self.store_payload(payload);
+        Some(self.base.get() + ticks)
+    }
+
     #[cold]
-    fn push_cold(&self, recorder: &'static Recorder, code: u64) -> bool {
+    #[inline(never)]
+    fn push_two_cold(&self, code: u64, payload: u64) -> Option<u64> {
+        self.in_cold_path(|recorder| self.push_pair(recorder, code, payload))
+    }
+
+    /// Stores an event that happens now on whatever clock, making room as need be. Gives the ticks.
+    #[cold]
+    fn push_cold(&self, recorder: &'static Recorder, code: u64) -> Option<u64> {
         if self.cursor.get() == self.end.get() && !self.begin_chunk(recorder) {
-            return false;
+            return None;
         }
         let now = clock::ticks();
         if now.wrapping_sub(self.base.get()) >= MAX_TICKS {
@@ -249,11 +418,11 @@ impl Lane {
             self.store_payload(now);
             self.base.set(now);
             if self.cursor.get() == self.end.get() && !self.begin_chunk(recorder) {
-                return false;
+                return None;
             }
         }
         self.store(now.saturating_sub(self.base.get()) << CODE_BITS | code);
-        true
+        Some(now)
     }
 
     /// Stores a word. There must be room: the cursor is not at the end.
@@ -290,7 +459,7 @@ impl Lane {
 
     /// Runs `work` with this process's recorder and the lane opened; `None` when there is no
     /// recorder, or when a cold path of this thread is what called us (an allocator with regions).
-    fn in_cold_path(&self, work: impl FnOnce(&'static Recorder) -> Option<u64>) -> Option<u64> {
+    fn in_cold_path<T>(&self, work: impl FnOnce(&'static Recorder) -> Option<T>) -> Option<T> {
         if self.cold.busy.replace(true) {
             return None;
         }
@@ -328,7 +497,7 @@ impl Lane {
         let chunk = recorder.chunk(id);
         let (now, sequence) = (clock::ticks(), cold.next_sequence.get());
         cold.next_sequence.set(sequence + 1);
-        chunk.begin(sink.lane, sequence, u64::from(depth_of(self.token.get())), now);
+        chunk.begin(sink.lane, sequence, u64::from(self.frames()), now);
         self.cursor.set(&raw const chunk.words[0]);
         self.end.set(&raw const chunk.words[CHUNK_WORDS - 1]);
         self.base.set(now);
@@ -337,30 +506,135 @@ impl Lane {
         true
     }
 
-    /// Stores an event of two words, the first with the time, the second a number below 2^63.
-    fn push_pair(&self, recorder: &'static Recorder, code: u64, payload: u64) {
-        if self.push_cold(recorder, code) {
+    /// [`Lane::push_two`] on whatever clock, making room as need be.
+    fn push_pair(&self, recorder: &'static Recorder, code: u64, payload: u64) -> Option<u64> {
+        let ticks = self.push_cold(recorder, code);
+        if ticks.is_some() {
             self.store_payload(payload);
+        }
+        ticks
+    }
+
+    /// Regions and polls that are open on the thread.
+    fn frames(&self) -> u32 {
+        self.below.get() + depth_of(self.token.get())
+    }
+
+    /// Ends the region of a guard of the current context, unless it has ended before.
+    fn close(&self, recorder: &'static Recorder, token: u64) {
+        let depth = depth_of(token);
+        if !self.is_open(token) {
+            return;
+        }
+        if depth == depth_of(self.token.get()) {
+            if self.push_cold(recorder, code::LEAVE).is_some() {
+                self.token.set(self.token.get() - 1);
+            }
+        } else {
+            self.push_pair(recorder, code::CLOSE_TO, u64::from(self.below.get() + depth - 1));
+            self.begin_epoch(depth - 1);
         }
     }
 
-    /// Whether the guard with this token still has its region.
+    /// Whether the guard with this token was made in the current context.
+    fn is_of_context(&self, token: u64) -> bool {
+        let (epoch, context) = (epoch_of(token), self.context.get());
+        epoch == epoch_of(self.token.get())
+            || epoch == context
+            || self.cold.epochs.borrow().iter().any(|known| known.context == context && known.number == epoch)
+    }
+
+    /// Whether the guard with this token, of the current context, still has its region.
     fn is_open(&self, token: u64) -> bool {
         let epochs = self.cold.epochs.borrow();
-        let later = epochs.iter().find(|epoch| epoch.number > epoch_of(token));
+        let context = self.context.get();
+        let later = epochs.iter().find(|epoch| epoch.context == context && epoch.number > epoch_of(token));
         let floor = later.map_or(u32::MAX, |epoch| epoch.floor);
         depth_of(token) <= floor.min(depth_of(self.token.get()))
     }
 
-    /// Begins an epoch with `depth` open regions.
+    /// Begins an epoch of the current context with `depth` open regions.
     fn begin_epoch(&self, depth: u32) {
-        let number = epoch_of(self.token.get()).wrapping_add(1);
+        let (number, context) = (self.next_epoch(), self.context.get());
         let mut epochs = self.cold.epochs.borrow_mut();
         // A lower floor says all that a higher one said.
-        let higher = epochs.iter().position(|epoch| epoch.floor >= depth).unwrap_or(epochs.len());
-        epochs.truncate(higher);
-        epochs.push(Epoch { number, floor: depth });
-        self.token.set(u64::from(number) << 32 | u64::from(depth));
+        epochs.retain(|epoch| epoch.context != context || epoch.floor < depth);
+        epochs.push(Epoch { context, number, floor: depth });
+        self.token.set(token(number, depth));
+    }
+
+    fn next_epoch(&self) -> u64 {
+        let number = self.cold.next_epoch.get();
+        self.cold.next_epoch.set(number + 1);
+        number
+    }
+
+    /// Regions are entered in this instance from here on, whose poll was stored.
+    #[inline]
+    fn begin_context(&self, instance: &Instance) -> Poll {
+        let outer = Poll {
+            token: self.token.get(),
+            context: self.context.get(),
+            below: self.below.get(),
+            generation: self.cold.generation.get(),
+        };
+        self.below.set(self.frames() + 1);
+        let open = depth_of(instance.token);
+        if open == 0 {
+            let epoch = self.next_epoch();
+            self.context.set(epoch);
+            self.token.set(token(epoch, 0));
+        } else {
+            self.context.set(instance.context);
+            self.token.set(token(epoch_of(instance.token), 0));
+            let _ = self.push_two(code::RESUME, u64::from(open));
+            self.token.set(instance.token);
+        }
+        if self.cold.has_late.get() {
+            self.close_late();
+        }
+        outer
+    }
+
+    /// The instance whose context runs has ended.
+    fn forget_context(&self) {
+        let context = self.context.get();
+        self.cold.epochs.borrow_mut().retain(|epoch| epoch.context != context);
+    }
+
+    /// Keeps the token of a guard that was dropped outside its context.
+    #[cold]
+    fn keep_late(&self, token: u64) {
+        let mut late = self.cold.late.borrow_mut();
+        if late.len() == MAX_LATE {
+            late.remove(0);
+        }
+        late.push(token);
+        self.cold.has_late.set(true);
+    }
+
+    /// Ends the regions of guards that were dropped before their context ran again.
+    #[cold]
+    #[inline(never)]
+    fn close_late(&self) {
+        self.in_cold_path(|recorder| {
+            let due: Vec<u64> =
+                self.cold.late.borrow_mut().extract_if(.., |token| self.is_of_context(*token)).collect();
+            due.into_iter().for_each(|token| self.close(recorder, token));
+            self.cold.has_late.set(!self.cold.late.borrow().is_empty());
+            Some(())
+        });
+    }
+
+    /// A number for an instance that is first polled here.
+    fn next_instance(&self) -> Option<u64> {
+        let (mut next, mut end) = self.cold.instances.get();
+        if next == end {
+            next = NEXT_INSTANCE.fetch_add(INSTANCES_AT_ONCE, Relaxed);
+            end = next + INSTANCES_AT_ONCE;
+        }
+        self.cold.instances.set((next + 1, end));
+        (next < MAX_INSTANCES).then_some(next)
     }
 
     /// Gives the chunk back and marks the end of the lane.
@@ -370,7 +644,7 @@ impl Lane {
         if cold.busy.replace(true) {
             return;
         }
-        self.push_pair(recorder, code::LANE_END, os::thread_cpu_ns());
+        let _ = self.push_pair(recorder, code::LANE_END, os::thread_cpu_ns());
         if let Some(id) = cold.chunk.take() {
             recorder.release_chunk(id);
         }
@@ -380,6 +654,7 @@ impl Lane {
         self.cursor.set(std::ptr::null());
         self.end.set(std::ptr::null());
         cold.epochs.take();
+        cold.late.take();
         cold.busy.set(false);
     }
 
@@ -393,7 +668,14 @@ impl Lane {
         self.cold.chunk.set(None);
         self.cold.next_sequence.set(0);
         self.cold.busy.set(false);
-        self.begin_epoch(0);
+        self.cold.epochs.borrow_mut().clear();
+        self.cold.late.borrow_mut().clear();
+        self.cold.has_late.set(false);
+        self.cold.generation.set(self.cold.generation.get() + 1);
+        self.below.set(0);
+        let epoch = self.next_epoch();
+        self.context.set(epoch);
+        self.token.set(token(epoch, 0));
     }
 }
 

@@ -30,6 +30,7 @@ mod environment;
 mod finalize;
 mod fold;
 mod format;
+mod future;
 mod id_map;
 mod lane;
 pub mod marshal;
@@ -50,12 +51,19 @@ pub mod totals;
 mod writer;
 
 pub use format::FORMAT_VERSION;
+pub use future::{InRegion, ScopeFuture};
 pub use lane::{Guard, enter};
 pub use scope_macros::scope;
 pub use session::{Session, finalize, init, pause, resume};
 
 #[doc(hidden)]
 pub use region::Site;
+
+/// Gives the body of an async function its type; never called.
+#[doc(hidden)]
+pub fn __unreachable<T>() -> T {
+    unreachable!("it stands where no program comes")
+}
 
 /// Measures from here to the end of the enclosing block, or a block with a value.
 ///

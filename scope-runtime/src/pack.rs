@@ -4,7 +4,7 @@
 //! in its lower 10: 1 leave, 2 + n enter region n. Item 0 says that a whole word follows in the next
 //! two items, lower half first. Unpacking gives back exactly the words that were packed.
 
-use crate::format::{CODE_BITS, code};
+use crate::format::{CODE_BITS, code, has_payload};
 
 const SHORT_BITS: u32 = 10;
 const MAX_DELTA: u64 = 1 << (32 - SHORT_BITS);
@@ -30,7 +30,7 @@ pub(crate) fn pack(words: impl Iterator<Item = u64>, items: &mut Vec<u32>) {
         } else {
             items.extend([VERBATIM, word as u32, (word >> 32) as u32]);
             // The second word of a pair is a number, whatever it looks like.
-            is_second = !is_second && matches!(event, code::CLOSE_TO | code::LANE_END | code::REBASE);
+            is_second = !is_second && has_payload(event);
             if !is_second && event >= code::LEAVE {
                 before = ticks;
             }
@@ -55,7 +55,7 @@ pub(crate) fn unpack(items: impl Iterator<Item = u32>, words: &mut Vec<u64>) {
         let word = u64::from(high) << 32 | u64::from(low);
         words.push(word);
         let event = word & CODE_MASK;
-        is_second = !is_second && matches!(event, code::CLOSE_TO | code::LANE_END | code::REBASE);
+        is_second = !is_second && has_payload(event);
         if !is_second && event >= code::LEAVE {
             before = word >> CODE_BITS;
         }

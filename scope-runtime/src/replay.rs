@@ -9,10 +9,18 @@
 //! The order of events alone decides what is inside what. Times only ever go forward: an event
 //! that claims an earlier time than the one before it happens at that one's time, and a call whose
 //! end lay before its start is counted as faulty.
+//!
+//! Polls of async regions are frames like calls. A region that is open when its poll ends is set
+//! aside with the instance and goes on with the next poll:
+//!
+//! ```text
+//! words      P(f) E(a) e   E(b) L   P(f) R   L   C e      P = poll, e = its end, R = resume,
+//! open       f    f a  -   b    -   f    f a f     -      C = completed
+//! ```
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
-use crate::format::{CODE_BITS, FieldReader, Fields, MAX_TICKS, PAYLOAD, code};
+use crate::format::{CODE_BITS, FieldReader, Fields, PAYLOAD, code, has_payload};
 
 /// Receives the calls of one lane. Times are ticks of the recording clock and never go back.
 pub(crate) trait Visitor {
@@ -20,9 +28,62 @@ pub(crate) trait Visitor {
     fn enter(&mut self, region: u32, at: u64);
     /// The innermost open call ends; `cut` when it did not end by itself.
     fn leave(&mut self, at: u64, cut: Cut);
-    /// The innermost of the calls that were open before the replay began ends, all newer ones have.
+    /// An instance of an async region is polled.
+    fn begin_poll(&mut self, poll: Poll, at: u64);
+    /// The poll, which is the innermost frame, ends, and maybe with it the instance.
+    fn end_poll(&mut self, ended: Option<Ended>, at: u64);
+    /// The innermost call is set aside with the instance in whose poll it was left open.
+    fn suspend(&mut self, instance: u64, at: u64);
+    /// The call that was last set aside with the instance goes on.
+    fn resume(&mut self, instance: u64, at: u64);
+    /// The innermost of the frames that were open before the replay began ends, all newer ones have.
     fn leave_inherited(&mut self, _at: u64) {}
+    /// With the poll that is the innermost one of those its instance ends.
+    fn complete_inherited(&mut self, _ended: Ended, _at: u64) {}
 }
+
+/// The begin of a poll.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Poll {
+    /// Number of the instance.
+    pub(crate) instance: u64,
+    /// Ticks as recorded.
+    pub(crate) start: u64,
+    pub(crate) region: u32,
+    /// Whether it is the instance's first.
+    pub(crate) first: bool,
+    /// Whether it runs inside the poll of another instance.
+    pub(crate) nested: bool,
+    /// Sessions that ended before.
+    pub(crate) session: u32,
+}
+
+/// The end of an instance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ended {
+    /// Ticks at the begin of its first poll.
+    pub(crate) start: u64,
+    /// Whether it was dropped before it completed.
+    pub(crate) cancelled: bool,
+    /// Sessions that ended before it began.
+    pub(crate) session: u32,
+}
+
+impl Ended {
+    pub(crate) fn write_to(self, fields: Fields) -> Fields {
+        fields.u64(self.start).u32(self.cancelled.into()).u32(self.session)
+    }
+
+    pub(crate) fn read(fields: &mut FieldReader<'_>) -> Option<Ended> {
+        Some(Ended { start: fields.u64()?, cancelled: fields.u32()? != 0, session: fields.u32()? })
+    }
+}
+
+/// Regions that one poll can have left open; a number beyond that is damage.
+const MAX_RESUMED: u64 = 4096;
+
+/// Stands for a region of which nothing is known.
+pub(crate) const UNKNOWN_REGION: u32 = u32::MAX;
 
 /// Whether a call came to its own end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,13 +141,25 @@ pub(crate) struct Replay<V> {
     edges: VecDeque<SessionEdge>,
     /// Whether the time reached so far is inside a session.
     in_session: bool,
-    /// Calls that are open on the program's side but were cut here: the outermost ones.
+    session: u32,
+    /// Frames that are open on the program's side but were cut here: the outermost ones.
     dead: u64,
-    /// Ticks, as recorded, at which the other open calls began.
+    /// Ticks, as recorded, at which the other open frames began.
     open: Vec<u64>,
+    /// Those of them that are polls, by their index.
+    polls: Vec<OpenPoll>,
+    /// By instance, when the calls began that were set aside with it; the innermost comes first.
+    aside: BTreeMap<u64, Vec<u64>>,
     next_sequence: u64,
     now: u64,
     end: LaneEnd,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct OpenPoll {
+    index: usize,
+    instance: u64,
+    ended: Option<Ended>,
 }
 
 impl<V: Visitor> Replay<V> {
@@ -96,8 +169,11 @@ impl<V: Visitor> Replay<V> {
             visitor,
             edges: edges.iter().copied().collect(),
             in_session: true,
+            session: 0,
             dead: 0,
             open: Vec::new(),
+            polls: Vec::new(),
+            aside: BTreeMap::new(),
             next_sequence: 0,
             now: 0,
             end: LaneEnd::default(),
@@ -115,19 +191,37 @@ impl<V: Visitor> Replay<V> {
         self.next_sequence
     }
 
-    /// Number of open calls that the visitor knows.
-    pub(crate) fn open_calls(&self) -> usize {
+    /// Number of open frames that the visitor knows.
+    pub(crate) fn open_frames(&self) -> usize {
         self.open.len()
+    }
+
+    /// Positions of the open frames that are polls.
+    pub(crate) fn open_polls(&self) -> impl Iterator<Item = usize> {
+        self.polls.iter().map(|poll| poll.index)
+    }
+
+    /// How many calls are set aside with each instance.
+    pub(crate) fn aside(&self) -> impl Iterator<Item = (u64, usize)> {
+        self.aside.iter().map(|(&instance, starts)| (instance, starts.len()))
     }
 
     /// Writes all but visitor and edges.
     pub(crate) fn write_to(&self, fields: Fields) -> Fields {
         let LaneEnd { cpu_ns, first_ticks, last_ticks, faulty } = self.end;
-        let fields =
-            fields.u64(self.next_sequence).u64(self.dead).u64(self.now).u32(u32::from(self.in_session));
+        let fields = fields.u64(self.next_sequence).u64(self.dead).u64(self.now);
+        let fields = fields.u32(u32::from(self.in_session)).u32(self.session);
         let fields = fields.u64(cpu_ns.map_or(0, |ns| ns + 1)).u64(first_ticks.map_or(0, |ticks| ticks + 1));
-        let fields = fields.u64(last_ticks).u64(faulty).u32(self.open.len() as u32);
-        self.open.iter().fold(fields, |fields, &start| fields.u64(start))
+        let fields = fields.u64(last_ticks).u64(faulty).u64s(&self.open).u32(self.polls.len() as u32);
+        let poll = |fields: Fields, poll: &OpenPoll| {
+            let fields = fields.u64(poll.index as u64).u64(poll.instance);
+            match poll.ended {
+                None => fields.u32(0),
+                Some(ended) => ended.write_to(fields.u32(1)),
+            }
+        };
+        let fields = self.polls.iter().fold(fields, poll).u32(self.aside.len() as u32);
+        self.aside.iter().fold(fields, |fields, (&instance, starts)| fields.u64(instance).u64s(starts))
     }
 
     /// Reads what [`Replay::write_to`] wrote.
@@ -137,15 +231,26 @@ impl<V: Visitor> Replay<V> {
     {
         let mut replay = Replay::new(V::default(), &[]);
         (replay.next_sequence, replay.dead, replay.now) = (fields.u64()?, fields.u64()?, fields.u64()?);
-        replay.in_session = fields.u32()? != 0;
+        (replay.in_session, replay.session) = (fields.u32()? != 0, fields.u32()?);
         replay.end = LaneEnd {
             cpu_ns: fields.u64()?.checked_sub(1),
             first_ticks: fields.u64()?.checked_sub(1),
             last_ticks: fields.u64()?,
             faulty: fields.u64()?,
         };
+        replay.open = fields.u64s()?;
         for _ in 0..fields.u32()? {
-            replay.open.push(fields.u64()?);
+            let (index, instance) = (fields.u64()?, fields.u64()?);
+            let ended = if fields.u32()? == 0 { None } else { Some(Ended::read(fields)?) };
+            let after = replay.polls.last().map_or(0, |poll| poll.index + 1);
+            let index = usize::try_from(index).ok()?;
+            if !(after..replay.open.len()).contains(&index) {
+                return None;
+            }
+            replay.polls.push(OpenPoll { index, instance, ended });
+        }
+        for _ in 0..fields.u32()? {
+            replay.aside.insert(fields.u64()?, fields.u64s()?);
         }
         replay.edges = edges.iter().copied().filter(|edge| edge.ticks >= replay.now).collect();
         Some(replay)
@@ -164,39 +269,37 @@ impl<V: Visitor> Replay<V> {
             let at = base.wrapping_add(word >> CODE_BITS);
             match word & ((1 << CODE_BITS) - 1) {
                 code::LEAVE => self.leave(at),
-                code::REBASE => match words.next() {
-                    Some(ticks) => base = ticks & !PAYLOAD,
-                    None => return,
-                },
-                code::CLOSE_TO => match words.next() {
-                    Some(depth) => self.close_to(depth & !PAYLOAD, at),
-                    None => return,
-                },
-                code::LANE_END => match words.next() {
-                    Some(cpu) => {
-                        self.pass(at);
-                        self.end.cpu_ns = Some(cpu & !PAYLOAD);
-                    }
-                    None => return,
-                },
                 region if region >= code::FIRST_REGION => {
                     self.enter((region - code::FIRST_REGION) as u32, at)
                 }
+                two_words if has_payload(two_words) => match words.next() {
+                    Some(payload) if two_words == code::REBASE => base = payload & !PAYLOAD,
+                    Some(payload) => self.event(two_words, payload & !PAYLOAD, at),
+                    None => return,
+                },
                 // A code of which this version knows nothing says nothing about calls.
                 _ => {}
             }
         }
     }
 
-    /// Totals take over: calls that are open now end by [`Replay::leave_inherited`]. Gives how many
-    /// are open further out that the visitor does not know.
-    pub(crate) fn inherit(&mut self) -> u64 {
-        self.dead
+    /// An event of two words.
+    fn event(&mut self, code: u64, payload: u64, at: u64) {
+        self.pass(at);
+        match code {
+            code::CLOSE_TO => self.close_to(payload, at),
+            code::LANE_END => self.end.cpu_ns = Some(payload),
+            code::FIRST_POLL | code::POLL => self.begin_poll(payload, code == code::FIRST_POLL, at),
+            code::POLL_END => self.end_poll(payload, at),
+            code::COMPLETED | code::CANCELLED => self.complete(payload, code == code::CANCELLED, at),
+            code::RESUME => self.resume_aside(payload, at),
+            _ => {}
+        }
     }
 
-    /// The innermost open call ends at `at`, all newer ones being in totals.
-    pub(crate) fn leave_inherited(&mut self, at: u64) {
-        self.leave(at);
+    /// How many frames are open further out than those that the visitor knows.
+    pub(crate) fn dead(&self) -> u64 {
+        self.dead
     }
 
     /// Ends the lane: what is still open is cut at `ticks`, or at the last event if that is later.
@@ -206,6 +309,7 @@ impl<V: Visitor> Replay<V> {
             self.now = self.now.max(ticks);
         }
         self.cut_open();
+        self.cut_aside();
         (self.visitor, self.end)
     }
 
@@ -222,11 +326,13 @@ impl<V: Visitor> Replay<V> {
             && edge.ticks < at
         {
             self.edges.pop_front();
-            self.in_session = edge.begins;
             if !edge.begins {
                 self.now = self.now.max(edge.ticks);
                 self.cut_open();
+                self.cut_aside();
+                self.session += u32::from(self.in_session);
             }
+            self.in_session = edge.begins;
         }
     }
 
@@ -238,8 +344,19 @@ impl<V: Visitor> Replay<V> {
     /// Cuts all open calls now; their guards still exist in the program.
     fn cut_open(&mut self) {
         self.dead += self.open.len() as u64;
-        for _ in self.open.drain(..) {
-            self.visitor.leave(self.now, Cut::Open);
+        while self.open.pop().is_some() {
+            match self.polls.pop_if(|poll| poll.index == self.open.len()) {
+                Some(poll) => self.visitor.end_poll(poll.ended, self.now),
+                None => self.visitor.leave(self.now, Cut::Open),
+            }
+        }
+    }
+
+    /// Cuts all calls that were set aside.
+    fn cut_aside(&mut self) {
+        for (instance, starts) in std::mem::take(&mut self.aside) {
+            starts.iter().for_each(|_| self.visitor.resume(instance, self.now));
+            starts.iter().for_each(|_| self.visitor.leave(self.now, Cut::Open));
         }
     }
 
@@ -254,16 +371,94 @@ impl<V: Visitor> Replay<V> {
         }
     }
 
-    fn leave(&mut self, at: u64) {
+    /// The innermost frame ends.
+    pub(crate) fn leave(&mut self, at: u64) {
         self.pass(at);
         self.close_innermost(at, Cut::No);
     }
 
+    /// Frames that are open on the program's side.
+    fn frames(&self) -> u64 {
+        self.dead + self.open.len() as u64
+    }
+
     fn close_to(&mut self, depth: u64, at: u64) {
+        while self.frames() > depth {
+            let cut = if self.frames() == depth + 1 { Cut::No } else { Cut::Outlived };
+            self.close_innermost(at, cut);
+        }
+    }
+
+    fn begin_poll(&mut self, word: u64, first: bool, at: u64) {
+        if !self.in_session {
+            self.dead += 1;
+            return;
+        }
+        let instance = word >> CODE_BITS;
+        let code = word & ((1 << CODE_BITS) - 1);
+        let region = code.checked_sub(code::FIRST_REGION).map_or(UNKNOWN_REGION, |region| region as u32);
+        let (nested, session) = (!self.polls.is_empty(), self.session);
+        self.polls.push(OpenPoll { index: self.open.len(), instance, ended: None });
+        self.open.push(at);
+        self.visitor.begin_poll(Poll { instance, start: at, region, first, nested, session }, self.now);
+    }
+
+    /// The instance of the innermost poll ends with it.
+    pub(crate) fn complete(&mut self, start: u64, cancelled: bool, at: u64) {
         self.pass(at);
-        while self.dead + self.open.len() as u64 > depth {
-            let innermost = self.dead + self.open.len() as u64 - 1;
-            self.close_innermost(at, if innermost == depth { Cut::No } else { Cut::Outlived });
+        let ended = Ended { start, cancelled, session: self.session };
+        match self.polls.last_mut() {
+            Some(poll) => poll.ended = Some(ended),
+            None if self.dead > 0 => self.visitor.complete_inherited(ended, self.now),
+            None => {}
+        }
+    }
+
+    /// The poll ends that was begun when `depth` frames were open.
+    fn end_poll(&mut self, depth: u64, at: u64) {
+        let index = depth.checked_sub(self.dead).and_then(|index| usize::try_from(index).ok());
+        let Some(poll) = self.polls.iter().rfind(|poll| Some(poll.index) == index).copied() else {
+            return self.close_to(depth, at);
+        };
+        while self.open.len() > poll.index + 1 {
+            let is_call = self.polls.last().is_some_and(|inner| inner.index + 1 < self.open.len());
+            match self.open.last() {
+                Some(&start) if is_call && poll.ended.is_none() => {
+                    self.open.pop();
+                    self.aside.entry(poll.instance).or_default().push(start);
+                    self.visitor.suspend(poll.instance, self.now);
+                }
+                _ => self.close_innermost(at, Cut::Outlived),
+            }
+        }
+        self.close_innermost(at, Cut::No);
+    }
+
+    /// As many regions as were set aside with the instance of the innermost poll go on.
+    fn resume_aside(&mut self, count: u64, at: u64) {
+        if !self.in_session {
+            self.dead += count;
+            return;
+        }
+        let instance = self.polls.last().map(|poll| poll.instance);
+        for _ in 0..count.min(MAX_RESUMED) {
+            let aside = instance.and_then(|instance| self.aside.get_mut(&instance)).and_then(Vec::pop);
+            match (instance, aside) {
+                (Some(instance), Some(start)) => {
+                    self.open.push(start);
+                    self.visitor.resume(instance, self.now);
+                }
+                // Where it was set aside is missing.
+                _ => {
+                    self.open.push(at);
+                    self.visitor.enter(UNKNOWN_REGION, self.now);
+                }
+            }
+        }
+        if let Some(instance) = instance
+            && self.aside.get(&instance).is_some_and(Vec::is_empty)
+        {
+            self.aside.remove(&instance);
         }
     }
 
@@ -271,7 +466,10 @@ impl<V: Visitor> Replay<V> {
         match self.open.pop() {
             Some(start) => {
                 self.end.faulty += u64::from(at < start);
-                self.visitor.leave(self.now, cut);
+                match self.polls.pop_if(|poll| poll.index == self.open.len()) {
+                    Some(poll) => self.visitor.end_poll(poll.ended, self.now),
+                    None => self.visitor.leave(self.now, cut),
+                }
             }
             None if self.dead > 0 => {
                 self.dead -= 1;
@@ -282,17 +480,18 @@ impl<V: Visitor> Replay<V> {
     }
 }
 
-const _: () = assert!(MAX_TICKS == 1 << 40, "the drawn layout of a word");
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::format::instance_word;
 
     /// Calls as `(region, start, end, depth, cut)` in order of their end.
     #[derive(Default)]
     struct Calls {
         open: Vec<(u32, u64)>,
         closed: Vec<(u32, u64, u64, usize, Cut)>,
+        /// What happened to polls and to what they left open.
+        polls: Vec<String>,
     }
 
     impl Visitor for Calls {
@@ -302,6 +501,27 @@ mod tests {
         fn leave(&mut self, at: u64, cut: Cut) {
             let (region, start) = self.open.pop().expect("a call is open");
             self.closed.push((region, start, at, self.open.len(), cut));
+        }
+        fn begin_poll(&mut self, poll: Poll, at: u64) {
+            let words = [(poll.first, " first"), (poll.nested, " nested")];
+            let words: String = words.iter().filter(|(holds, _)| *holds).map(|(_, word)| *word).collect();
+            self.polls.push(format!("{at}: poll {} of {}{words}", poll.instance, poll.region));
+            self.open.push((poll.region, at));
+        }
+        fn end_poll(&mut self, ended: Option<Ended>, at: u64) {
+            let (region, _) = self.open.pop().expect("a poll is open");
+            let how = ended.map(|ended| {
+                format!(", {} since {}", if ended.cancelled { "cancelled" } else { "completed" }, ended.start)
+            });
+            self.polls.push(format!("{at}: end of {region}{}", how.unwrap_or_default()));
+        }
+        fn suspend(&mut self, instance: u64, at: u64) {
+            let (region, _) = self.open.pop().expect("a call is open");
+            self.polls.push(format!("{at}: {region} aside with {instance}"));
+        }
+        fn resume(&mut self, instance: u64, at: u64) {
+            self.polls.push(format!("{at}: back with {instance}"));
+            self.open.push((99, at));
         }
     }
 
@@ -406,6 +626,77 @@ mod tests {
         let (calls, end) = replay(&[(0, 0, &words)], &[], 0);
         assert_eq!(calls.closed, [(1, 60, 60, 1, Cut::No), (0, 50, 60, 0, Cut::No)]);
         assert_eq!(end.faulty, 2);
+    }
+
+    /// Both words of an event about an instance of region 7.
+    fn poll(code: u64, instance: u64, at: u64) -> [u64; 2] {
+        [event(code, at), PAYLOAD | instance_word(instance, code::FIRST_REGION + 7)]
+    }
+    fn two(code: u64, payload: u64, at: u64) -> [u64; 2] {
+        [event(code, at), PAYLOAD | payload]
+    }
+
+    #[test]
+    fn what_a_poll_leaves_open_goes_on_with_the_next_one() {
+        let words = [
+            &poll(code::FIRST_POLL, 3, 1)[..],
+            &[enter(0, 2), enter(1, 3)],
+            &two(code::POLL_END, 0, 4),
+            &[enter(2, 5), event(code::LEAVE, 6)],
+            &poll(code::POLL, 3, 10),
+            &two(code::RESUME, 2, 10),
+            &[event(code::LEAVE, 11)],
+            &poll(code::FIRST_POLL, 4, 12),
+            &two(code::CANCELLED, 12, 13),
+            &two(code::POLL_END, 2, 13),
+            &[event(code::LEAVE, 14)],
+            &two(code::COMPLETED, 1, 15),
+            &two(code::POLL_END, 0, 15),
+        ]
+        .concat();
+        let (calls, _) = replay(&[(0, 0, &words)], &[], 20);
+        let expected = [
+            "1: poll 3 of 7 first",
+            "4: 1 aside with 3",
+            "4: 0 aside with 3",
+            "4: end of 7",
+            "10: poll 3 of 7",
+            "10: back with 3",
+            "10: back with 3",
+            "12: poll 4 of 7 first nested",
+            "13: end of 7, cancelled since 12",
+            "15: end of 7, completed since 1",
+        ];
+        assert_eq!(calls.polls, expected);
+        let expected = [(2, 5, 6, 0, Cut::No), (99, 10, 11, 2, Cut::No), (99, 10, 14, 1, Cut::No)];
+        assert_eq!(calls.closed, expected);
+    }
+
+    #[test]
+    fn what_is_set_aside_is_cut_at_the_end_and_polls_without_a_begin_do_no_harm() {
+        let words = [
+            &two(code::POLL_END, 0, 1)[..],
+            &two(code::COMPLETED, 0, 1),
+            &poll(code::POLL, 3, 1),
+            &[enter(0, 2)],
+            &two(code::POLL_END, 0, 4),
+            &poll(code::FIRST_POLL, 5, 5),
+            &two(code::RESUME, 1, 5),
+            &two(code::POLL_END, 9, 6),
+        ]
+        .concat();
+        let (calls, _) = replay(&[(0, 0, &words)], &[], 20);
+        let expected = [
+            "1: poll 3 of 7",
+            "4: 0 aside with 3",
+            "4: end of 7",
+            "5: poll 5 of 7 first",
+            "20: end of 7",
+            "20: back with 3",
+        ];
+        assert_eq!(calls.polls, expected);
+        let unknown = (UNKNOWN_REGION, 5, 20, 1, Cut::Open);
+        assert_eq!(calls.closed, [unknown, (99, 20, 20, 0, Cut::Open)]);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicPtr, Ordering::Acquire, Ordering::Relaxed, Orderin
 use std::sync::{Mutex, MutexGuard};
 
 use crate::clock::ClockPair;
-use crate::lane::{self, OFF, ON, STARTING, STATE};
+use crate::lane::{self, OFF, ON, SESSION, STARTING, STATE};
 use crate::profile::Profile;
 use crate::recorder::Recorder;
 use crate::{environment, os, region};
@@ -154,6 +154,7 @@ impl Control {
             if ended_before {
                 recorder.add_edge(true);
             }
+            SESSION.fetch_add(1, Relaxed);
             STATE.store(ON, Release);
             recorder.wake_drainer();
         }
@@ -183,6 +184,7 @@ impl Control {
         };
         if self.profile.is_none() {
             STATE.store(OFF, Relaxed);
+            SESSION.fetch_add(1, Relaxed);
             recorder.add_edge(false);
             self.profile = Some(seal(recorder));
         }
@@ -234,6 +236,7 @@ extern "C" fn after_fork_in_parent() {
 /// its own.
 extern "C" fn after_fork_in_child() {
     lane::forget_parent();
+    SESSION.fetch_add(1, Relaxed);
     RECORDER.store(std::ptr::null_mut(), Release);
     let _ = STATE.compare_exchange(ON, STARTING, Relaxed, Relaxed);
     if let Some(mut held) = HELD.with(|slot| slot.borrow_mut().take()) {

@@ -3,6 +3,9 @@
 //! Input comes from the replay of a recording or from reconstructed call columns; all sums are
 //! exact integers in ns, so that for every node inclusive = self + sum of children's inclusive.
 //! Sums beyond 2^63 ns (292 years) stay there.
+//!
+//! A call of an async region lasts longer than it runs. Inclusive time is what it ran, so that the
+//! times of all paths add up to what threads did; wall time is from its begin to its end.
 
 use crate::call_stack::CallArrays;
 use crate::id_map::IdMap;
@@ -24,10 +27,15 @@ pub struct PathTotals {
     pub calls: u64,
     /// Calls among them that were cut at the end of recording.
     pub open: u64,
-    /// Sum of durations.
+    /// Calls of async regions among them that were dropped before they completed.
+    pub cancelled: u64,
+    /// Time in which the calls were running or what they called was; without async regions the sum
+    /// of durations.
     pub inclusive_ns: i64,
-    /// Sum of durations minus those of direct children.
+    /// Time in which the calls were running themselves; inclusive minus that of direct children.
     pub self_ns: i64,
+    /// Sum of durations, from begin to end.
+    pub wall_ns: i64,
     /// Shortest duration; 0 without calls.
     pub min_ns: i64,
     /// Longest duration; 0 without calls.
@@ -43,14 +51,35 @@ pub struct RegionTotals {
     pub primitive_calls: u64,
     /// Calls that were cut at the end of recording.
     pub open: u64,
-    /// Sum of the durations of the primitive calls: what is inside a recursion counts once.
+    /// Inclusive time of the primitive calls: what is inside a recursion counts once.
     pub inclusive_ns: i64,
+    /// Sum of the durations of the primitive calls.
+    pub wall_ns: i64,
     /// Sum of durations minus those of direct children, over all calls.
     pub self_ns: i64,
     /// Shortest duration of any call; 0 without calls.
     pub min_ns: i64,
     /// Longest duration of any call; 0 without calls.
     pub max_ns: i64,
+}
+
+/// Calls that ran in parts. Times in ns.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Whole {
+    pub(crate) calls: u64,
+    pub(crate) open: u64,
+    pub(crate) cancelled: u64,
+    pub(crate) wall_ns: i64,
+    pub(crate) min_ns: i64,
+    pub(crate) max_ns: i64,
+}
+
+impl Whole {
+    /// One call.
+    pub(crate) fn one(wall_ns: i64, open: bool, cancelled: bool) -> Whole {
+        let (open, cancelled) = (open.into(), cancelled.into());
+        Whole { calls: 1, open, cancelled, wall_ns, min_ns: wall_ns, max_ns: wall_ns }
+    }
 }
 
 /// The tree of call paths; parents come before their children.
@@ -120,8 +149,10 @@ impl PathTree {
             region,
             calls: 0,
             open: 0,
+            cancelled: 0,
             inclusive_ns: 0,
             self_ns: 0,
+            wall_ns: 0,
             min_ns: 0,
             max_ns: 0,
         });
@@ -147,18 +178,52 @@ impl PathTree {
 
     /// Adds one call of `duration_ns`, of which `self_ns` outside its children.
     pub fn add_call(&mut self, path: PathId, duration_ns: i64, self_ns: i64, open: bool) {
+        self.add_part(path, duration_ns, self_ns);
         let node = &mut self.nodes[path.0 as usize];
         node.min_ns = if node.calls == 0 { duration_ns } else { node.min_ns.min(duration_ns) };
         node.max_ns = node.max_ns.max(duration_ns);
         node.calls += 1;
         node.open += u64::from(open);
+        node.wall_ns = node.wall_ns.saturating_add(duration_ns);
+    }
+
+    /// Adds a part of a call that is counted by [`add_whole`](Self::add_whole): `duration_ns` in which
+    /// it ran, of which `self_ns` outside its children.
+    pub fn add_part(&mut self, path: PathId, duration_ns: i64, self_ns: i64) {
+        let node = &mut self.nodes[path.0 as usize];
         node.inclusive_ns = node.inclusive_ns.saturating_add(duration_ns);
         node.self_ns = node.self_ns.saturating_add(self_ns);
+    }
+
+    /// Counts `calls` calls whose parts were added, which lasted `wall_ns` together.
+    pub(crate) fn add_whole(&mut self, path: PathId, calls: &Whole) {
+        let node = &mut self.nodes[path.0 as usize];
+        node.min_ns = if node.calls == 0 { calls.min_ns } else { node.min_ns.min(calls.min_ns) };
+        node.max_ns = node.max_ns.max(calls.max_ns);
+        node.calls += calls.calls;
+        node.open += calls.open;
+        node.cancelled += calls.cancelled;
+        node.wall_ns = node.wall_ns.saturating_add(calls.wall_ns);
+    }
+
+    /// Makes inclusive = self + children's inclusive where polls ran inside calls that are not above
+    /// them: a thread that waits for other tasks runs these.
+    pub(crate) fn settle(&mut self) {
+        self.nodes.iter_mut().for_each(|node| node.inclusive_ns = node.self_ns);
+        for at in (0..self.nodes.len()).rev() {
+            let inclusive_ns = self.nodes[at].inclusive_ns;
+            if let Some(PathId(parent)) = self.nodes[at].parent {
+                let above = &mut self.nodes[parent as usize].inclusive_ns;
+                *above = above.saturating_add(inclusive_ns);
+            }
+        }
     }
 
     /// Adds the sums of another node, such as the same call path on another rank.
     pub fn add_totals(&mut self, path: PathId, other: &PathTotals) {
         if other.calls == 0 {
+            // A path may have run without having been called: polls of a call that counts elsewhere.
+            self.add_part(path, other.inclusive_ns, other.self_ns);
             return;
         }
         let node = &mut self.nodes[path.0 as usize];
@@ -166,6 +231,8 @@ impl PathTree {
         node.max_ns = node.max_ns.max(other.max_ns);
         node.calls += other.calls;
         node.open += other.open;
+        node.cancelled += other.cancelled;
+        node.wall_ns = node.wall_ns.saturating_add(other.wall_ns);
         node.inclusive_ns = node.inclusive_ns.saturating_add(other.inclusive_ns);
         node.self_ns = node.self_ns.saturating_add(other.self_ns);
     }
@@ -196,16 +263,11 @@ impl PathTree {
             *calls += 1;
             *self_ns = self_ns.saturating_add(exclusive_ns);
         });
-        for (at, sums) in sums.into_iter().enumerate().rev() {
-            let node = &mut tree.nodes[at];
+        for (node, sums) in tree.nodes.iter_mut().zip(sums) {
             (node.calls, node.self_ns) = sums;
-            node.inclusive_ns = node.inclusive_ns.saturating_add(node.self_ns);
-            let inclusive_ns = node.inclusive_ns;
-            if let Some(PathId(parent)) = node.parent {
-                let above = &mut tree.nodes[parent as usize].inclusive_ns;
-                *above = above.saturating_add(inclusive_ns);
-            }
         }
+        tree.settle();
+        tree.nodes.iter_mut().for_each(|node| node.wall_ns = node.inclusive_ns);
         tree
     }
 
@@ -305,6 +367,7 @@ impl PathTree {
             if !recursive {
                 total.primitive_calls += node.calls;
                 total.inclusive_ns = total.inclusive_ns.saturating_add(node.inclusive_ns);
+                total.wall_ns = total.wall_ns.saturating_add(node.wall_ns);
             }
         }
         totals

@@ -17,8 +17,10 @@ pub(super) fn rows(profile: &Profile, rank: u32, mut region_id: impl FnMut(&str)
             region: regions[node.region.0 as usize],
             calls: node.calls,
             open: node.open,
+            cancelled: node.cancelled,
             inclusive_ns: node.inclusive_ns,
             self_ns: node.self_ns,
+            wall_ns: node.wall_ns,
             min_ns: node.min_ns,
             max_ns: node.max_ns,
         })
@@ -40,7 +42,7 @@ pub(super) fn aggregates(profile: &MergedProfile) -> Vec<Aggregate> {
         total.min_ns = if total.count == 0 { path.min_ns } else { total.min_ns.min(path.min_ns) };
         total.max_ns = total.max_ns.max(path.max_ns);
         total.count += path.calls;
-        total.total_ns += path.inclusive_ns;
+        total.total_ns += path.wall_ns;
         total.exclusive_ns += path.self_ns;
     }
     let of_row = |rank, region| by_row.get(&(rank, region)).copied().unwrap_or_default();
@@ -60,6 +62,7 @@ mod tests {
             calls,
             inclusive_ns,
             self_ns,
+            wall_ns: inclusive_ns,
             min_ns,
             max_ns,
             ..PathRow::default()

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use scope_runtime::profile::{LaneId, Profile, Region, RegionId};
-use scope_runtime::recording::Call;
+use scope_runtime::recording::{Call, CallRef, Parent, RunId, TaskId, Tasks};
 
-use super::RankRecording;
+use super::{RankRecording, UNKNOWN};
 use crate::merged::Events;
 
 /// The columns of all calls, one entry per call in each.
@@ -17,17 +17,30 @@ pub(super) struct Columns {
     call_ids: Vec<i64>,
     parent_ids: Vec<i64>,
     thread_ids: Vec<i64>,
+    /// Empty in runs without async regions.
+    task_ids: Vec<i64>,
+    await_ns: Vec<i64>,
+    with_tasks: bool,
 }
 
 impl Columns {
+    /// No calls yet; `with_tasks` says whether any will be of a task.
+    pub(super) fn new(with_tasks: bool) -> Columns {
+        Columns { with_tasks, ..Columns::default() }
+    }
+
     fn len(&self) -> usize {
         self.start_ns.len()
     }
 
     fn resize(&mut self, len: usize) {
-        let Columns { start_ns, duration_ns, call_ids, parent_ids, thread_ids } = self;
+        let Columns { start_ns, duration_ns, call_ids, parent_ids, thread_ids, .. } = self;
         for column in [start_ns, duration_ns, call_ids, parent_ids, thread_ids] {
             column.resize(len, 0);
+        }
+        if self.with_tasks {
+            self.task_ids.resize(len, NO_TASK);
+            self.await_ns.resize(len, 0);
         }
     }
 
@@ -38,10 +51,15 @@ impl Columns {
             call_ids: Some(self.call_ids),
             parent_ids: Some(self.parent_ids),
             thread_ids: Some(self.thread_ids),
+            task_ids: Some(self.task_ids).filter(|_| self.with_tasks),
+            await_ns: Some(self.await_ns).filter(|_| self.with_tasks),
             ..Events::default()
         }
     }
 }
+
+/// Stands for no task in the column of tasks.
+const NO_TASK: i64 = -1;
 
 /// A region and its run of calls in the columns.
 pub(super) struct RegionRun<'a> {
@@ -83,13 +101,14 @@ fn place<'a, R: RankRecording>(
 ) -> Result<Vec<RegionRun<'a>>, Failure> {
     let before = columns.len();
     let profile = recording.profile();
+    let ids = || CallIds::of_lanes(recording.tasks());
     if profile.timeline_end_ns.is_some() {
-        return Placement::new(profile, &counts_by_calls(recording), before).place(columns, recording);
+        return Placement::new(profile, &counts_by_calls(recording), before, ids()).place(columns, recording);
     }
-    match Placement::new(profile, &counts_by_totals(profile), before).place(columns, recording) {
+    match Placement::new(profile, &counts_by_totals(profile), before, ids()).place(columns, recording) {
         Err(Failure::Miscounted) => {
             columns.resize(before);
-            Placement::new(profile, &counts_by_calls(recording), before).place(columns, recording)
+            Placement::new(profile, &counts_by_calls(recording), before, ids()).place(columns, recording)
         }
         placed => placed,
     }
@@ -127,10 +146,11 @@ struct Placement<'a> {
     run_of: Vec<usize>,
     next: Vec<usize>,
     next_call_id: i64,
+    ids: CallIds,
 }
 
 impl<'a> Placement<'a> {
-    fn new(profile: &'a Profile, counts: &[u64], first: usize) -> Placement<'a> {
+    fn new(profile: &'a Profile, counts: &[u64], first: usize, ids: CallIds) -> Placement<'a> {
         let mut by_name = HashMap::new();
         let mut runs = Vec::new();
         let mut sizes: Vec<usize> = Vec::new();
@@ -150,7 +170,7 @@ impl<'a> Placement<'a> {
             start += size;
         }
         let next = runs.iter().map(|run| run.events.start).collect();
-        Placement { runs, run_of, next, next_call_id: 0 }
+        Placement { runs, run_of, next, next_call_id: 0, ids }
     }
 
     fn place(
@@ -159,8 +179,12 @@ impl<'a> Placement<'a> {
         recording: &impl RankRecording,
     ) -> Result<Vec<RegionRun<'a>>, Failure> {
         columns.resize(self.runs.last().map_or(columns.len(), |run| run.events.end));
+        let tasks = recording.tasks();
+        let mut lane_tasks = Vec::new();
         for lane in 0..recording.profile().lanes.len() as u32 {
-            self.place_lane(columns, lane, &recording.calls(LaneId(lane)))?;
+            let calls = recording.calls(LaneId(lane));
+            tasks_of_calls(&calls, tasks, &mut lane_tasks);
+            self.place_lane(columns, lane, &calls, tasks, &lane_tasks)?;
         }
         if self.runs.iter().zip(&self.next).any(|(run, next)| run.events.end != *next) {
             return Err(Failure::Miscounted);
@@ -170,20 +194,40 @@ impl<'a> Placement<'a> {
 
     /// Places the calls of the next lane.
     ///
-    /// A parent's exclusive time is what is left of its duration when each child has taken its
-    /// own from it; so the sums per region need no memory per call.
-    fn place_lane(&mut self, columns: &mut Columns, lane: u32, calls: &[Call]) -> Result<(), Failure> {
+    /// A parent's exclusive time is what is left of its duration when each child on its lane has
+    /// taken its own from it; so the sums per region need no memory per call.
+    fn place_lane(
+        &mut self,
+        columns: &mut Columns,
+        lane: u32,
+        calls: &[Call],
+        tasks: &Tasks,
+        lane_tasks: &[Option<TaskId>],
+    ) -> Result<(), Failure> {
+        let task_of = |index: usize| lane_tasks.get(index).copied().flatten();
         let dangling = |call, what| Failure::Dangling { lane, call, what };
         for (index, call) in calls.iter().enumerate() {
             let run = self.run_of(call.region).ok_or_else(|| dangling(index, "region"))?;
             let duration_ns = call.end_ns.wrapping_sub(call.start_ns);
             let mut parent_id = -1;
-            if let Some(parent) = call.parent {
-                let enclosing =
-                    calls[..index].get(parent as usize).ok_or_else(|| dangling(index, "parent"))?;
-                let enclosing = self.run_of(enclosing.region).ok_or_else(|| dangling(index, "region"))?;
+            let enclosing = match call.parent {
+                Parent::None => None,
+                Parent::Call(parent) => {
+                    let enclosing = calls[..index].get(parent as usize);
+                    parent_id = self.next_call_id + i64::from(parent);
+                    let region = enclosing.ok_or_else(|| dangling(index, "parent"))?.region;
+                    Some(region).filter(|_| task_of(index) == task_of(parent as usize))
+                }
+                Parent::Run(RunId(run)) => {
+                    let enclosing =
+                        tasks.runs().get(run as usize).ok_or_else(|| dangling(index, "parent"))?;
+                    parent_id = self.ids.of(enclosing.call);
+                    Some(enclosing.region).filter(|_| task_of(index) == enclosing.task)
+                }
+            };
+            if let Some(region) = enclosing {
+                let enclosing = self.run_of(region).ok_or_else(|| dangling(index, "region"))?;
                 self.runs[enclosing].exclusive_ns -= duration_ns;
-                parent_id = self.next_call_id + i64::from(parent);
             }
             self.runs[run].exclusive_ns += duration_ns;
             let at = self.next[run];
@@ -196,6 +240,12 @@ impl<'a> Placement<'a> {
             columns.call_ids[at] = self.next_call_id + index as i64;
             columns.parent_ids[at] = parent_id;
             columns.thread_ids[at] = lane.into();
+            if let Some(TaskId(task)) = task_of(index) {
+                columns.task_ids[at] = task.into();
+            }
+            if let Some(RunId(run)) = call.run {
+                columns.await_ns[at] = duration_ns - tasks.runs()[run as usize].busy_ns;
+            }
         }
         self.next_call_id += calls.len() as i64;
         Ok(())
@@ -203,5 +253,44 @@ impl<'a> Placement<'a> {
 
     fn run_of(&self, region: RegionId) -> Option<usize> {
         self.run_of.get(region.0 as usize).copied()
+    }
+}
+
+/// The task of each call of a lane: its own, or that of what it was called by. Empty where there are
+/// no tasks.
+fn tasks_of_calls(calls: &[Call], tasks: &Tasks, found: &mut Vec<Option<TaskId>>) {
+    found.clear();
+    if tasks.tasks().is_empty() {
+        return;
+    }
+    let task = |run: RunId| tasks.runs().get(run.0 as usize).and_then(|run| run.task);
+    for call in calls {
+        let inherited = match call.parent {
+            Parent::None => None,
+            Parent::Call(parent) => found.get(parent as usize).copied().flatten(),
+            Parent::Run(run) => task(run),
+        };
+        found.push(call.run.and_then(task).or(inherited));
+    }
+}
+
+/// The ids of calls, which count through the lanes.
+pub(super) struct CallIds {
+    before: Vec<i64>,
+}
+
+impl CallIds {
+    /// Of a recording with these tasks.
+    pub(super) fn of_lanes(tasks: &Tasks) -> CallIds {
+        let before = tasks.calls().iter().scan(0, |next, &calls| {
+            let first = *next;
+            *next += i64::from(calls);
+            Some(first)
+        });
+        CallIds { before: before.collect() }
+    }
+
+    pub(super) fn of(&self, call: CallRef) -> i64 {
+        self.before.get(call.lane as usize).map_or(UNKNOWN, |before| before + i64::from(call.index))
     }
 }

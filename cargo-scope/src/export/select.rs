@@ -131,9 +131,22 @@ impl<'a> Selected<'a> {
             }
             let region = RegionId(row.region);
             let path = tree.step(parent, region);
-            let PathRow { calls, open, inclusive_ns, self_ns, min_ns, max_ns, .. } = *row;
-            let totals = PathTotals { parent, region, calls, open, inclusive_ns, self_ns, min_ns, max_ns };
-            tree.add_totals(path, &totals);
+            let PathRow { calls, open, cancelled, inclusive_ns, self_ns, wall_ns, min_ns, max_ns, .. } = *row;
+            tree.add_totals(
+                path,
+                &PathTotals {
+                    parent,
+                    region,
+                    calls,
+                    open,
+                    cancelled,
+                    inclusive_ns,
+                    self_ns,
+                    wall_ns,
+                    min_ns,
+                    max_ns,
+                },
+            );
             kept.push(Some(path));
         }
         Some((tree, regions))

@@ -6,7 +6,7 @@
 
 use std::borrow::Cow;
 
-use crate::merged::{Aggregate, Events, PathRow, Row, Statistics, TaskRow, ThreadRow};
+use crate::merged::{Aggregate, AsyncRow, Events, PathRow, PollRow, Row, Statistics, TaskRow, ThreadRow};
 
 /// Version that is written; readers take 1 to this one.
 pub(super) const SCHEMA: i64 = 3;
@@ -26,6 +26,9 @@ pub(super) const TASKS: &str = "task_table";
 pub(super) const OWN: &str = "cargo_scope";
 /// Totals per call path, where the events are not all; other readers pass it by.
 pub(super) const PATHS: &str = "cargo_scope_paths";
+/// Calls that ran in parts, and their polls; other readers pass them by.
+pub(super) const ASYNC_CALLS: &str = "cargo_scope_async_calls";
+pub(super) const POLLS: &str = "cargo_scope_polls";
 /// Names as they were, in [`OWN`], where `region_table/names` cannot hold one: a variable string
 /// ends at its first NUL for every reader in C.
 pub(super) const EXACT_NAMES: &str = "exact_names";
@@ -132,10 +135,28 @@ pub(super) const PATH_TABLE: &[Column<PathRow>] = &[
     column!(U32 "region_ids" => region),
     column!(U64 "calls" => calls),
     column!(U64 "open_calls" => open),
+    column!(U64 "cancelled_calls" => cancelled),
     column!(I64 "inclusive_ns" => inclusive_ns),
     column!(I64 "self_ns" => self_ns),
+    column!(I64 "wall_ns" => wall_ns),
     column!(I64 "minimum_ns" => min_ns),
     column!(I64 "maximum_ns" => max_ns),
+];
+
+pub(super) const ASYNC_TABLE: &[Column<AsyncRow>] = &[
+    column!(U32 "ranks" => rank),
+    column!(I64 "call_ids" => call_id),
+    column!(U64 "polls" => polls),
+    column!(I8 "cancelled" => cancelled),
+    column!(I8 "open" => open),
+];
+
+pub(super) const POLL_TABLE: &[Column<PollRow>] = &[
+    column!(U32 "ranks" => rank),
+    column!(I64 "call_ids" => call_id),
+    column!(I64 "thread_ids" => thread),
+    column!(I64 "start_ns" => start_ns),
+    column!(I64 "duration_ns" => duration_ns),
 ];
 
 pub(super) const THREAD_TABLE: &[Column<ThreadRow>] = &[

@@ -91,6 +91,12 @@ fn read_shared_columns(source: &Source, aggregate: bool) -> Result<MergedProfile
     if source.has_group(TASKS) {
         source.table(TASKS, TASK_TABLE, profile.tasks.insert(Vec::new()))?;
     }
+    if source.has_group(ASYNC_CALLS) {
+        source.table(ASYNC_CALLS, ASYNC_TABLE, profile.async_calls.insert(Vec::new()))?;
+    }
+    if source.has_group(POLLS) {
+        source.table(POLLS, POLL_TABLE, profile.polls.insert(Vec::new()))?;
+    }
     Ok(profile)
 }
 

@@ -99,6 +99,12 @@ impl Writer<'_> {
         if let Some(tasks) = &profile.tasks {
             self.write_table(&self.group(file, TASKS)?, TASK_TABLE, tasks)?;
         }
+        if let Some(calls) = &profile.async_calls {
+            self.write_table(&self.group(file, ASYNC_CALLS)?, ASYNC_TABLE, calls)?;
+        }
+        if let Some(polls) = &profile.polls {
+            self.write_table(&self.group(file, POLLS)?, POLL_TABLE, polls)?;
+        }
         Ok(())
     }
 

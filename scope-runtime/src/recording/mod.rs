@@ -7,13 +7,15 @@
 mod error;
 mod head;
 mod pieces;
+mod tasks;
 mod visitors;
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use crate::clock::{ClockPair, TickScale};
-use crate::fold::{Fold, Folded};
+use crate::fold::{Fold, Folded, InheritedEnd};
 use crate::format::CHUNK_BYTES;
 use crate::profile::{Lane, LaneId, Profile, RegionId};
 use crate::regions::Regions;
@@ -24,7 +26,9 @@ pub use error::Error;
 use error::Problem;
 use head::Head;
 use pieces::{Pieces, RawLane};
-use visitors::{CallCollector, Totaller};
+use tasks::{Found, TaskCollector};
+pub use tasks::{PollInterval, Run, RunId, Task, TaskId, Tasks};
+use visitors::{CallCollector, Pending, Totaller};
 
 /// A recording that was opened for reading.
 #[derive(Debug)]
@@ -39,6 +43,9 @@ pub struct Recording {
     /// Where calls that are still open are cut.
     cut_ticks: u64,
     profile: Profile,
+    /// Whether there are polls of async regions.
+    is_async: bool,
+    tasks: OnceLock<Tasks>,
 }
 
 /// What the head of a recording says about the run.
@@ -73,10 +80,32 @@ pub struct Call {
     pub start_ns: i64,
     /// End.
     pub end_ns: i64,
-    /// Position of the enclosing call in the same lane's calls.
-    pub parent: Option<u32>,
+    /// The enclosing call.
+    pub parent: Parent,
+    /// How it went, where it did not run from begin to end: index into [`Tasks::runs`].
+    pub run: Option<RunId>,
     /// Cut at the end of recording.
     pub open: bool,
+}
+
+/// What encloses a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Parent {
+    /// Nothing that is recorded.
+    None,
+    /// A call of the same lane: its position in the lane's calls.
+    Call(u32),
+    /// A call of an async region, first polled on whatever lane: index into [`Tasks::runs`].
+    Run(RunId),
+}
+
+/// Where a call is: its position in the calls of a lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CallRef {
+    /// Index into [`Profile::lanes`].
+    pub lane: u32,
+    /// Position in [`Recording::calls`] of that lane.
+    pub index: u32,
 }
 
 impl Recording {
@@ -109,6 +138,8 @@ impl Recording {
             session_edges: Vec::new(),
             cut_ticks: head.last.ticks,
             profile: Profile::default(),
+            is_async: false,
+            tasks: OnceLock::new(),
         };
         let mut pieces = Pieces::default();
         // Totals before the pool: what is folded meanwhile is still missing from them, and is found
@@ -151,12 +182,32 @@ impl Recording {
         self.profile
     }
 
-    /// The calls of one lane in order of entry, parents before children. Events that cannot be
-    /// read any more are left out, as when the recording was opened.
+    /// The calls of one lane in order of entry, parents before children; those of an async region are
+    /// on the lane of their first poll. Events that cannot be read any more are left out, as when the
+    /// recording was opened.
     pub fn calls(&self, lane: LaneId) -> Vec<Call> {
         let Some(raw) = self.lanes.get(lane.0 as usize) else { return Vec::new() };
-        let collector = CallCollector { recording: self, calls: Vec::new(), open: Vec::new() };
+        let collector = CallCollector::new(self, self.tasks(), lane.0);
         self.replay(raw, collector, |_, _, _| {}).visitor.calls
+    }
+
+    /// What is async in the recording; empty without async regions.
+    pub fn tasks(&self) -> &Tasks {
+        self.tasks.get_or_init(|| if self.is_async { self.collect_tasks() } else { Tasks::default() })
+    }
+
+    fn collect_tasks(&self) -> Tasks {
+        let mut found = Found::default();
+        for (raw, lane) in self.lanes.iter().zip(0..) {
+            let collector = TaskCollector::new(&self.regions, self.scale, lane, found);
+            found = self.replay(raw, collector, |_, _, _| {}).visitor.into_found();
+        }
+        let ends =
+            self.session_edges.iter().filter(|edge| !edge.begins).map(|edge| self.scale.ns(edge.ticks));
+        let ends: Vec<i64> = ends.collect();
+        let last_ns = self.scale.ns(self.cut_ticks).max(self.profile.end_ns);
+        found
+            .into_tasks(|start_ns| ends.iter().copied().find(|&end_ns| end_ns >= start_ns).unwrap_or(last_ns))
     }
 
     /// Replays a lane: its events with `visitor`, then what it kept in totals only. `join` is called
@@ -193,10 +244,13 @@ impl Recording {
         if let Some(fold) = fold {
             let (folded, end) = fold.finish(self.cut_ticks);
             folded_end = end;
-            let dead = replay.inherit();
+            let dead = replay.dead();
             join(&mut replay.visitor, &folded, dead);
-            for &at in &folded.inherited_ends {
-                replay.leave_inherited(at);
+            for end in &folded.inherited_ends {
+                match *end {
+                    InheritedEnd::Frame(at) => replay.leave(at),
+                    InheritedEnd::Completed(ended, at) => replay.complete(ended.start, ended.cancelled, at),
+                }
             }
         }
         let (visitor, mut end) = replay.finish(self.cut_ticks);
@@ -207,18 +261,18 @@ impl Recording {
     /// Fills the profile.
     fn total(&mut self, lost_calls: u64, first: ClockPair) {
         let mut profile = Profile { rank: self.info.rank, lost_calls, ..Profile::default() };
-        let mut tree = PathTree::default();
+        let (mut tree, mut pending) = (PathTree::default(), Pending::default());
         let mut last_ticks = self.cut_ticks;
         let mut damaged = 0;
         for raw in &self.lanes {
-            let totaller =
-                Totaller { regions: &self.regions, scale: self.scale, tree, open: Vec::new(), cut: 0 };
+            let totaller = Totaller::new(&self.regions, self.scale, tree, pending);
             let result = self.replay(raw, totaller, Totaller::join);
             let (totaller, end) = (result.visitor, result.end);
             damaged += result.damaged;
             let cut_here = result.totals_begin.map(|ticks| self.scale.ns(ticks));
             profile.timeline_end_ns = profile.timeline_end_ns.into_iter().chain(cut_here).min();
-            tree = totaller.tree;
+            self.is_async |= totaller.is_async;
+            (tree, pending) = (totaller.tree, totaller.pending);
             profile.open_calls += totaller.cut;
             profile.faulty_calls += end.faulty;
             last_ticks = last_ticks.max(end.last_ticks);
@@ -235,6 +289,13 @@ impl Recording {
         self.info.damaged += damaged;
         profile.start_ns = first.ns;
         profile.end_ns = self.scale.ns(last_ticks);
+        if self.is_async {
+            let ends = self.session_edges.iter().filter(|edge| !edge.begins).map(|edge| edge.ticks);
+            let ends: Vec<i64> = ends.chain([last_ticks]).map(|ticks| self.scale.ns(ticks)).collect();
+            let end_ns = |session: u32| ends.get(session as usize).copied().unwrap_or(profile.end_ns);
+            profile.open_calls += pending.cut(&mut tree, end_ns);
+            tree.settle();
+        }
         profile.paths = self.regions.keep_called(tree);
         profile.regions = self.regions.called().to_vec();
         self.profile = profile;
