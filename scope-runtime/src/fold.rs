@@ -130,7 +130,7 @@ impl Fold {
     }
 
     /// Adds the next chunk.
-    pub(crate) fn chunk(&mut self, chunk: &ChunkWords<'_>) {
+    pub(crate) fn chunk(&mut self, chunk: ChunkWords<impl Iterator<Item = u64>>) {
         self.replay.chunk(chunk);
     }
 
@@ -466,8 +466,8 @@ mod tests {
     fn leave(at: u64) -> u64 {
         at << CODE_BITS | code::LEAVE
     }
-    fn chunk(sequence: u64, depth: u64, words: &[u64]) -> ChunkWords<'_> {
-        ChunkWords { sequence, depth, base: 0, words }
+    fn chunk(sequence: u64, depth: u64, words: &[u64]) -> ChunkWords<impl Iterator<Item = u64> + '_> {
+        ChunkWords { sequence, depth, base: 0, words: words.iter().copied() }
     }
 
     /// `(parent, region, calls, inclusive, min, max)` of each path.
@@ -485,7 +485,7 @@ mod tests {
         }
         words.push(leave(100));
         let mut fold = Fold::new(0, 0, 0, &[]);
-        fold.chunk(&chunk(0, 0, &words));
+        fold.chunk(chunk(0, 0, &words));
         let (folded, _) = fold.finish(100);
         let top = Parent::Inherited(0);
         let below = Parent::Node(0);
@@ -501,12 +501,12 @@ mod tests {
     #[test]
     fn a_fold_that_takes_over_notes_what_it_inherits() {
         let mut fold = Fold::new(3, 2, 0, &[]);
-        fold.chunk(&chunk(3, 2, &[enter(0, 5), leave(6), leave(7), enter(1, 8), leave(9), enter(1, 10)]));
+        fold.chunk(chunk(3, 2, &[enter(0, 5), leave(6), leave(7), enter(1, 8), leave(9), enter(1, 10)]));
         // What is stored goes on as if nothing had happened.
         let bytes = fold.to_fields().0;
         let mut stored = Fold::from_fields(&mut FieldReader(&bytes), &[]).expect("what was written is read");
         assert_eq!((stored.first_sequence, stored.next_sequence(), stored.calls()), (3, 4, 2));
-        stored.chunk(&chunk(4, 2, &[leave(12), leave(14), enter(2, 15)]));
+        stored.chunk(chunk(4, 2, &[leave(12), leave(14), enter(2, 15)]));
         let (folded, _) = stored.finish(20);
         assert_eq!(folded.inherited_ends, [InheritedEnd::Frame(7), InheritedEnd::Frame(14)]);
         let expected = [
@@ -521,7 +521,7 @@ mod tests {
     #[test]
     fn a_damaged_fold_is_refused() {
         let mut fold = Fold::new(0, 0, 0, &[]);
-        fold.chunk(&chunk(0, 0, &[enter(0, 5), enter(1, 6), leave(7)]));
+        fold.chunk(chunk(0, 0, &[enter(0, 5), enter(1, 6), leave(7)]));
         let bytes = fold.to_fields().0;
         for len in 0..bytes.len() {
             assert!(Fold::from_fields(&mut FieldReader(&bytes[..len]), &[]).is_none(), "{len} bytes");

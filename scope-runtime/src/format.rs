@@ -82,10 +82,11 @@ pub(crate) const FIXED_LEN: usize = std::mem::offset_of!(Header, fixed_crc);
 
 /// Size of a chunk with its head.
 pub(crate) const CHUNK_BYTES: usize = 64 * 1024;
-/// Words in a chunk.
-pub(crate) const CHUNK_WORDS: usize = (CHUNK_BYTES - 32) / 8;
+/// Items in a chunk.
+pub(crate) const CHUNK_ITEMS: usize = (CHUNK_BYTES - 32) / 4;
 
-/// The newest events of one lane. `words` is filled from the front; the first 0 ends it.
+/// The newest events of one lane. `items` (`pack.rs`) is filled from the front; where the next item
+/// would begin stands a 0.
 #[repr(C)]
 pub(crate) struct Chunk {
     /// Lane number plus 1; 0 in a chunk that belongs to nobody.
@@ -96,21 +97,21 @@ pub(crate) struct Chunk {
     /// Regions open on the lane when the chunk began, so that a reader knows the depth even where
     /// an earlier chunk is missing. From here on the bytes are the payload of an events block.
     pub(crate) depth: AtomicU64,
-    /// Ticks that the words' ticks are relative to.
+    /// Ticks that those of the events are relative to.
     pub(crate) base: AtomicU64,
-    pub(crate) words: [AtomicU64; CHUNK_WORDS],
+    pub(crate) items: [AtomicU32; CHUNK_ITEMS],
 }
 
 const _: () = assert!(size_of::<Chunk>() == CHUNK_BYTES);
-/// Where the payload of an events block begins in a chunk, and its length without words.
+/// Where the payload of an events block begins in a chunk, and its length without items.
 pub(crate) const CHUNK_PAYLOAD: usize = std::mem::offset_of!(Chunk, depth);
-pub(crate) const EVENTS_HEAD: usize = std::mem::offset_of!(Chunk, words) - CHUNK_PAYLOAD;
+pub(crate) const EVENTS_HEAD: usize = std::mem::offset_of!(Chunk, items) - CHUNK_PAYLOAD;
 
-/// A word: ticks since the base in the upper 40 bits, a code in the lower 24. Never 0.
+/// A word: ticks since the base in the upper 40 bits, a code in the lower 24.
 pub(crate) const CODE_BITS: u32 = 24;
 /// Ticks from here on do not fit a word; see [`code::REBASE`].
 pub(crate) const MAX_TICKS: u64 = 1 << (64 - CODE_BITS);
-/// Set in every second word of a two-word event, so that it is not 0.
+/// Set in every second word of a two-word event.
 pub(crate) const PAYLOAD: u64 = 1 << 63;
 
 /// The codes of events.
@@ -179,7 +180,7 @@ pub(crate) mod kind {
     pub(crate) const REGION: u32 = 2;
     /// Start of a lane; subject = its number.
     pub(crate) const LANE: u32 = 3;
-    /// Depth, base ticks and packed words (`pack.rs`) of a chunk; subject = lane, sequence = the chunk's.
+    /// Depth, base ticks and items of a chunk, as they lay there; subject = lane, sequence = the chunk's.
     pub(crate) const EVENTS: u32 = 4;
     /// End of a session by call: ticks after which what was open is cut.
     pub(crate) const SESSION_END: u32 = 5;

@@ -126,11 +126,11 @@ impl LaneEnd {
 }
 
 /// The words of one chunk, with what its head says.
-pub(crate) struct ChunkWords<'a> {
+pub(crate) struct ChunkWords<W> {
     pub(crate) sequence: u64,
     pub(crate) depth: u64,
     pub(crate) base: u64,
-    pub(crate) words: &'a [u64],
+    pub(crate) words: W,
 }
 
 /// The state between two chunks of a lane.
@@ -257,15 +257,15 @@ impl<V: Visitor> Replay<V> {
     }
 
     /// Replays the next chunk. Where one is missing before it, what is open is cut.
-    pub(crate) fn chunk(&mut self, chunk: &ChunkWords<'_>) {
+    pub(crate) fn chunk(&mut self, chunk: ChunkWords<impl Iterator<Item = u64>>) {
         if chunk.sequence != self.next_sequence {
             self.cut_open();
             self.dead = chunk.depth;
         }
         self.next_sequence = chunk.sequence + 1;
         let mut base = chunk.base;
-        let mut words = chunk.words.iter();
-        while let Some(&word) = words.next() {
+        let mut words = chunk.words;
+        while let Some(word) = words.next() {
             let at = base.wrapping_add(word >> CODE_BITS);
             match word & ((1 << CODE_BITS) - 1) {
                 code::LEAVE => self.leave(at),
@@ -536,7 +536,7 @@ mod tests {
         let edges: Vec<_> = edges.iter().map(|&(ticks, begins)| SessionEdge { ticks, begins }).collect();
         let mut replay = Replay::new(Calls::default(), &edges);
         for &(sequence, depth, words) in chunks {
-            replay.chunk(&ChunkWords { sequence, depth, base: 0, words });
+            replay.chunk(ChunkWords { sequence, depth, base: 0, words: words.iter().copied() });
         }
         replay.finish(end)
     }

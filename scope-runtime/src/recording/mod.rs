@@ -19,7 +19,7 @@ use crate::fold::{Fold, Folded, InheritedEnd};
 use crate::format::CHUNK_BYTES;
 use crate::profile::{Lane, LaneId, Profile, RegionId};
 use crate::regions::Regions;
-use crate::replay::{ChunkWords, LaneEnd, Replay, SessionEdge, Visitor};
+use crate::replay::{LaneEnd, Replay, SessionEdge, Visitor};
 use crate::totals::PathTree;
 
 pub use error::Error;
@@ -223,20 +223,18 @@ impl Recording {
         let from_events = fold.as_ref().map_or(u64::MAX, |fold| fold.first_sequence);
         let from_totals = fold.as_ref().map_or(u64::MAX, Fold::next_sequence);
         let mut damaged = 0;
-        let (mut bytes, mut words) = (Vec::new(), Vec::new());
+        let mut bytes = Vec::new();
         for (&sequence, chunk) in &lane.chunks {
             if (from_events..from_totals).contains(&sequence) {
                 continue;
             }
-            words.clear();
-            let Some((depth, base)) = chunk.unpack(&self.file, &mut bytes, &mut words) else {
+            let Some(words) = chunk.words(sequence, &self.file, &mut bytes) else {
                 damaged += 1;
                 continue;
             };
-            let words = ChunkWords { sequence, depth, base, words: &words };
             match &mut fold {
-                Some(fold) if sequence >= from_totals => fold.chunk(&words),
-                _ => replay.chunk(&words),
+                Some(fold) if sequence >= from_totals => fold.chunk(words),
+                _ => replay.chunk(words),
             }
         }
         let begin = fold.as_ref().map(|fold| fold.begin);

@@ -10,10 +10,10 @@ use crate::fold::Fold;
 use crate::format::{
     BLOCK_ALIGN, BLOCK_HEAD, BlockHead, CHUNK_BYTES, CHUNK_PAYLOAD, EVENTS_HEAD, FieldReader, PAGE, kind,
 };
-use crate::pack;
+use crate::pack::Words;
 use crate::recording::Info;
 use crate::regions::Defined;
-use crate::replay::SessionEdge;
+use crate::replay::{ChunkWords, SessionEdge};
 
 #[derive(Debug, Default)]
 pub(super) struct RawLane {
@@ -26,7 +26,7 @@ pub(super) struct RawLane {
     pub(super) fold: Option<Vec<u8>>,
 }
 
-/// Where a chunk's words are. A block has all words of its chunk: it was written when the chunk
+/// Where a chunk's events are. A block has all events of its chunk: it was written when the chunk
 /// was given back.
 #[derive(Debug)]
 pub(super) enum RawChunk {
@@ -37,28 +37,22 @@ pub(super) enum RawChunk {
 }
 
 impl RawChunk {
-    /// Appends the chunk's words and gives its depth and base; `None` when it is damaged.
-    pub(super) fn unpack(
-        &self,
+    /// The chunk's words; `None` when it is damaged. `bytes` is room that is used again.
+    pub(super) fn words<'b>(
+        &'b self,
+        sequence: u64,
         file: &File,
-        bytes: &mut Vec<u8>,
-        words: &mut Vec<u64>,
-    ) -> Option<(u64, u64)> {
+        bytes: &'b mut Vec<u8>,
+    ) -> Option<ChunkWords<impl Iterator<Item = u64> + 'b>> {
         let payload = match self {
             RawChunk::Pool(payload) => payload.as_slice(),
             RawChunk::Block(at, head) => read_payload(file, *at, head, bytes)?,
         };
-        let (head, tail) = payload.split_at_checked(EVENTS_HEAD)?;
+        let (head, items) = payload.split_at_checked(EVENTS_HEAD)?;
         let mut head = FieldReader(head);
-        match self {
-            RawChunk::Pool(_) => {
-                words.extend(tail.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)))
-            }
-            RawChunk::Block(..) => {
-                pack::unpack(tail.as_chunks().0.iter().map(|item| u32::from_le_bytes(*item)), words);
-            }
-        }
-        Some((head.u64()?, head.u64()?))
+        let (depth, base) = (head.u64()?, head.u64()?);
+        let items = items.as_chunks().0.iter().map(|item| u32::from_le_bytes(*item));
+        Some(ChunkWords { sequence, depth, base, words: Words::of(items) })
     }
 }
 
@@ -100,10 +94,10 @@ impl Pieces {
                 continue;
             }
             let payload = &bytes[CHUNK_PAYLOAD..];
-            let words = payload[EVENTS_HEAD..].as_chunks::<8>().0;
-            let filled = words.iter().position(|word| *word == [0; 8]).unwrap_or(words.len());
-            if filled > 0 {
-                let payload = payload[..EVENTS_HEAD + filled * 8].to_vec();
+            if payload[EVENTS_HEAD..EVENTS_HEAD + 4] != [0; 4] {
+                let filled = payload.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+                // A half of the last word may be 0.
+                let payload = payload[..(filled.next_multiple_of(4) + 8).min(payload.len())].to_vec();
                 self.lanes.entry(owner - 1).or_default().chunks.insert(sequence, RawChunk::Pool(payload));
             }
         }
