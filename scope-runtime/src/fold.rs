@@ -9,6 +9,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use crate::format::{FieldReader, Fields};
+use crate::pack::Word;
 use crate::replay::{ChunkWords, Cut, Ended, Poll, Replay, SessionEdge, Visitor};
 
 /// The fold of a lane, between two chunks.
@@ -38,7 +39,8 @@ pub(crate) struct Folded {
     pub(crate) inherited_ends: Vec<InheritedEnd>,
     /// Ticks of tasks that were polled directly in such frames, by the frame's depth.
     pub(crate) inherited_elsewhere: BTreeMap<u64, u64>,
-    roots: HashMap<u64, Children>,
+    /// What hangs from the innermost of those frames.
+    root: Children,
     by_step: HashMap<(u32, u32), u32>,
     /// Nodes of async regions that hang from nothing, by depth and region.
     tasks: HashMap<(u64, u32), u32>,
@@ -111,6 +113,12 @@ struct Children {
     last: u32,
 }
 
+impl Default for Children {
+    fn default() -> Children {
+        Children { last: NONE }
+    }
+}
+
 const NONE: u32 = u32::MAX;
 
 #[derive(Debug)]
@@ -130,7 +138,7 @@ impl Fold {
     }
 
     /// Adds the next chunk.
-    pub(crate) fn chunk(&mut self, chunk: ChunkWords<impl Iterator<Item = u64>>) {
+    pub(crate) fn chunk(&mut self, chunk: ChunkWords<impl Iterator<Item = Word>>) {
         self.replay.chunk(chunk);
     }
 
@@ -293,11 +301,11 @@ impl Folded {
         self.calls += 1;
     }
     /// The path below `parent` for `region`.
-    #[inline]
+    #[inline(always)]
     fn step(&mut self, parent: Parent, region: u32) -> u32 {
         let last = match parent {
             Parent::Node(index) => self.nodes[index as usize].children.last,
-            Parent::Inherited(depth) => self.roots.get(&depth).map_or(NONE, |children| children.last),
+            Parent::Inherited(_) => self.root.last,
             Parent::Task(_) => NONE,
         };
         if last != NONE {
@@ -336,14 +344,14 @@ impl Folded {
     fn set_last(&mut self, parent: Parent, last: u32) {
         match parent {
             Parent::Node(index) => self.nodes[index as usize].children.last = last,
-            Parent::Inherited(depth) => self.roots.entry(depth).or_insert(Children { last }).last = last,
+            Parent::Inherited(_) => self.root.last = last,
             Parent::Task(_) => {}
         }
     }
 
     fn add(&mut self, parent: Parent, region: u32) -> u32 {
         let index = self.nodes.len() as u32;
-        let (children, after) = (Children { last: NONE }, NONE);
+        let (children, after) = (Children::default(), NONE);
         let (calls, cut, cancelled, inclusive, elsewhere, waited, min, max) = (0, 0, 0, 0, 0, 0, u64::MAX, 0);
         self.nodes.push(Node {
             parent,
@@ -380,6 +388,14 @@ impl Visitor for Folded {
         if let Some(open) = self.close_part(at) {
             self.count(open.node, at - open.first, cut == Cut::Open);
         }
+    }
+
+    #[inline(always)]
+    fn leaf(&mut self, region: u32, start: u64, end: u64) {
+        let node = self.step(self.below(), region);
+        let ticks = end - start;
+        self.nodes[node as usize].inclusive += ticks;
+        self.count(node, ticks, false);
     }
 
     fn begin_poll(&mut self, poll: Poll, at: u64) {
@@ -434,6 +450,7 @@ impl Visitor for Folded {
     fn leave_inherited(&mut self, at: u64) {
         if self.inherited > 0 {
             self.inherited -= 1;
+            self.root = Children::default();
             self.inherited_ends.push(InheritedEnd::Frame(at));
         }
     }
@@ -466,8 +483,8 @@ mod tests {
     fn leave(at: u64) -> u64 {
         at << CODE_BITS | code::LEAVE
     }
-    fn chunk(sequence: u64, depth: u64, words: &[u64]) -> ChunkWords<impl Iterator<Item = u64> + '_> {
-        ChunkWords { sequence, depth, base: 0, words: words.iter().copied() }
+    fn chunk(sequence: u64, depth: u64, words: &[u64]) -> ChunkWords<impl Iterator<Item = Word> + '_> {
+        ChunkWords { sequence, depth, base: 0, words: words.iter().copied().map(Word::from_bits) }
     }
 
     /// `(parent, region, calls, inclusive, min, max)` of each path.

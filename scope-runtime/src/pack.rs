@@ -31,7 +31,26 @@ pub(crate) fn short_code(code: u32) -> u32 {
     if short <= SHORT_MASK { short } else { 0 }
 }
 
-/// Items back to words: ticks since the chunk's base and an event code, or a second word.
+/// An event, or the second word of one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Word {
+    /// Ticks since the chunk's base.
+    pub(crate) ticks: u64,
+    pub(crate) code: u64,
+}
+
+impl Word {
+    pub(crate) fn from_bits(bits: u64) -> Word {
+        Word { ticks: bits >> CODE_BITS, code: bits & ((1 << CODE_BITS) - 1) }
+    }
+
+    /// What a second word says.
+    pub(crate) fn bits(self) -> u64 {
+        self.ticks << CODE_BITS | self.code
+    }
+}
+
+/// Items back to words.
 ///
 /// Ends where the items do, in the middle of a word if need be.
 #[derive(Debug)]
@@ -46,32 +65,32 @@ impl<I: Iterator<Item = u32>> Words<I> {
     }
 
     #[cold]
-    fn whole(&mut self, item: u32) -> Option<u64> {
+    fn whole(&mut self, item: u32) -> Option<Word> {
         if item != WORD && item != SECOND {
             return None;
         }
         let (low, high) = (self.items.next()?, self.items.next()?);
-        let word = u64::from(high) << 32 | u64::from(low);
+        let word = Word::from_bits(u64::from(high) << 32 | u64::from(low));
         if item == WORD {
-            self.ticks = word >> CODE_BITS;
+            self.ticks = word.ticks;
         }
         Some(word)
     }
 }
 
 impl<I: Iterator<Item = u32>> Iterator for Words<I> {
-    type Item = u64;
+    type Item = Word;
 
-    #[inline]
-    fn next(&mut self) -> Option<u64> {
+    #[inline(always)]
+    fn next(&mut self) -> Option<Word> {
         let item = self.items.next()?;
         let short = item & SHORT_MASK;
         if short == 0 {
             return self.whole(item);
         }
         self.ticks = self.ticks.wrapping_add(u64::from(item >> SHORT_BITS));
-        let event = if short == LEAVE { code::LEAVE } else { u64::from(short) + TO_SHORT };
-        Some(self.ticks << CODE_BITS | event)
+        let code = if short == LEAVE { code::LEAVE } else { u64::from(short) + TO_SHORT };
+        Some(Word { ticks: self.ticks, code })
     }
 }
 
@@ -79,10 +98,10 @@ impl<I: Iterator<Item = u32>> Iterator for Words<I> {
 mod tests {
     use super::*;
 
-    fn event(ticks: u64, code: u64) -> u64 {
-        ticks << CODE_BITS | code
+    fn event(ticks: u64, code: u64) -> Word {
+        Word { ticks, code }
     }
-    fn words(items: &[u32]) -> Vec<u64> {
+    fn words(items: &[u32]) -> Vec<Word> {
         Words::of(items.iter().copied()).collect()
     }
     fn item(delta: u32, short: u32) -> u32 {
@@ -91,17 +110,16 @@ mod tests {
 
     #[test]
     fn items_are_relative_to_the_event_before() {
-        let word = event(1 << 39, code::FIRST_REGION + 9_000);
-        let second = u64::MAX;
+        let word = event((1 << 40) - 1, code::FIRST_REGION + 9_000);
         let items = [
             item(7, 2),
             item(0, LEAVE),
             WORD,
-            word as u32,
-            (word >> 32) as u32,
+            word.bits() as u32,
+            (word.bits() >> 32) as u32,
             SECOND,
-            second as u32,
-            (second >> 32) as u32,
+            u32::MAX,
+            u32::MAX,
             item(MAX_DELTA as u32 - 1, SHORT_MASK),
         ];
         let last_region = code::FIRST_REGION + u64::from(SHORT_MASK) - 2;
@@ -109,8 +127,8 @@ mod tests {
             event(7, code::FIRST_REGION),
             event(7, code::LEAVE),
             word,
-            second,
-            event((1 << 39) + MAX_DELTA - 1, last_region),
+            Word::from_bits(u64::MAX),
+            event((1 << 40) + MAX_DELTA - 2, last_region),
         ];
         assert_eq!(words(&items), expected);
         assert_eq!((short_code(last_region as u32), short_code(last_region as u32 + 1)), (SHORT_MASK, 0));
@@ -119,7 +137,7 @@ mod tests {
     #[test]
     fn items_that_end_too_early_give_what_is_whole() {
         let whole = [item(3, LEAVE), WORD, 7, 0];
-        assert_eq!(words(&whole), [event(3, code::LEAVE), 7]);
+        assert_eq!(words(&whole), [event(3, code::LEAVE), Word::from_bits(7)]);
         for len in 1..4 {
             assert_eq!(words(&whole[..len]), [event(3, code::LEAVE)], "{len} items");
         }

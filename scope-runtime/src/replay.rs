@@ -21,6 +21,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::format::{CODE_BITS, FieldReader, Fields, PAYLOAD, code, has_payload};
+use crate::pack::Word;
 
 /// Receives the calls of one lane. Times are ticks of the recording clock and never go back.
 pub(crate) trait Visitor {
@@ -28,6 +29,12 @@ pub(crate) trait Visitor {
     fn enter(&mut self, region: u32, at: u64);
     /// The innermost open call ends; `cut` when it did not end by itself.
     fn leave(&mut self, at: u64, cut: Cut);
+    /// A call that calls nothing: it is entered, and left by itself.
+    #[inline]
+    fn leaf(&mut self, region: u32, start: u64, end: u64) {
+        self.enter(region, start);
+        self.leave(end, Cut::No);
+    }
     /// An instance of an async region is polled.
     fn begin_poll(&mut self, poll: Poll, at: u64);
     /// The poll, which is the innermost frame, ends, and maybe with it the instance.
@@ -139,6 +146,8 @@ pub(crate) struct Replay<V> {
     pub(crate) visitor: V,
     /// Where sessions end and begin again, in order of time; the ones not passed yet.
     edges: VecDeque<SessionEdge>,
+    /// Ticks of the first of them.
+    next_edge: u64,
     /// Whether the time reached so far is inside a session.
     in_session: bool,
     session: u32,
@@ -168,6 +177,7 @@ impl<V: Visitor> Replay<V> {
         Replay {
             visitor,
             edges: edges.iter().copied().collect(),
+            next_edge: edges.first().map_or(u64::MAX, |edge| edge.ticks),
             in_session: true,
             session: 0,
             dead: 0,
@@ -253,11 +263,12 @@ impl<V: Visitor> Replay<V> {
             replay.aside.insert(fields.u64()?, fields.u64s()?);
         }
         replay.edges = edges.iter().copied().filter(|edge| edge.ticks >= replay.now).collect();
+        replay.note_next_edge();
         Some(replay)
     }
 
     /// Replays the next chunk. Where one is missing before it, what is open is cut.
-    pub(crate) fn chunk(&mut self, chunk: ChunkWords<impl Iterator<Item = u64>>) {
+    pub(crate) fn chunk(&mut self, chunk: ChunkWords<impl Iterator<Item = Word>>) {
         if chunk.sequence != self.next_sequence {
             self.cut_open();
             self.dead = chunk.depth;
@@ -265,21 +276,37 @@ impl<V: Visitor> Replay<V> {
         self.next_sequence = chunk.sequence + 1;
         let mut base = chunk.base;
         let mut words = chunk.words;
+        // A call that was entered by the word before: most are left by the next.
+        let mut entered: Option<(u32, u64)> = None;
         while let Some(word) = words.next() {
-            let at = base.wrapping_add(word >> CODE_BITS);
-            match word & ((1 << CODE_BITS) - 1) {
+            let Word { ticks, code: event } = word;
+            let at = base.wrapping_add(ticks);
+            if let Some((region, start)) = entered.take() {
+                if event == code::LEAVE && start.max(at) <= self.next_edge && self.in_session {
+                    self.leaf(region, start, at);
+                    continue;
+                }
+                self.enter(region, start);
+            }
+            match event {
                 code::LEAVE => self.leave(at),
                 region if region >= code::FIRST_REGION => {
-                    self.enter((region - code::FIRST_REGION) as u32, at)
+                    entered = Some(((region - code::FIRST_REGION) as u32, at));
                 }
                 two_words if has_payload(two_words) => match words.next() {
-                    Some(payload) if two_words == code::REBASE => base = payload & !PAYLOAD,
-                    Some(payload) => self.event(two_words, payload & !PAYLOAD, at),
-                    None => return,
+                    Some(payload) if two_words == code::REBASE => base = payload.bits() & !PAYLOAD,
+                    Some(payload) => self.event(two_words, payload.bits() & !PAYLOAD, at),
+                    None => break,
                 },
                 // A code of which this version knows nothing says nothing about calls.
                 _ => {}
             }
+        }
+        if let Some((region, start)) = entered {
+            self.enter(region, start);
+        }
+        if self.end.first_ticks.is_some() {
+            self.end.last_ticks = self.now;
         }
     }
 
@@ -314,13 +341,17 @@ impl<V: Visitor> Replay<V> {
     }
 
     /// Moves to the time of an event.
+    #[inline]
     fn pass(&mut self, at: u64) {
-        self.pass_edges(at);
+        if at > self.next_edge {
+            self.pass_edges(at);
+        }
         self.now = self.now.max(at);
         self.end.first_ticks.get_or_insert(at);
         self.end.last_ticks = self.now;
     }
 
+    #[cold]
     fn pass_edges(&mut self, at: u64) {
         while let Some(&edge) = self.edges.front()
             && edge.ticks < at
@@ -334,11 +365,17 @@ impl<V: Visitor> Replay<V> {
             }
             self.in_session = edge.begins;
         }
+        self.note_next_edge();
+    }
+
+    fn note_next_edge(&mut self) {
+        self.next_edge = self.edges.front().map_or(u64::MAX, |edge| edge.ticks);
     }
 
     /// Learns of an edge while the replay goes on; it is later than all known ones.
     pub(crate) fn add_edge(&mut self, edge: SessionEdge) {
         self.edges.push_back(edge);
+        self.note_next_edge();
     }
 
     /// Cuts all open calls now; their guards still exist in the program.
@@ -360,6 +397,7 @@ impl<V: Visitor> Replay<V> {
         }
     }
 
+    #[inline]
     fn enter(&mut self, region: u32, at: u64) {
         self.pass(at);
         if self.in_session {
@@ -371,7 +409,18 @@ impl<V: Visitor> Replay<V> {
         }
     }
 
+    /// A call is entered and left again before anything else happens. The session goes on.
+    #[inline(always)]
+    fn leaf(&mut self, region: u32, start: u64, end: u64) {
+        let begun = self.now.max(start);
+        self.now = begun.max(end);
+        self.end.first_ticks.get_or_insert(start);
+        self.end.faulty += u64::from(end < start);
+        self.visitor.leaf(region, begun, self.now);
+    }
+
     /// The innermost frame ends.
+    #[inline]
     pub(crate) fn leave(&mut self, at: u64) {
         self.pass(at);
         self.close_innermost(at, Cut::No);
@@ -462,6 +511,7 @@ impl<V: Visitor> Replay<V> {
         }
     }
 
+    #[inline]
     fn close_innermost(&mut self, at: u64, cut: Cut) {
         match self.open.pop() {
             Some(start) => {
@@ -536,7 +586,12 @@ mod tests {
         let edges: Vec<_> = edges.iter().map(|&(ticks, begins)| SessionEdge { ticks, begins }).collect();
         let mut replay = Replay::new(Calls::default(), &edges);
         for &(sequence, depth, words) in chunks {
-            replay.chunk(ChunkWords { sequence, depth, base: 0, words: words.iter().copied() });
+            replay.chunk(ChunkWords {
+                sequence,
+                depth,
+                base: 0,
+                words: words.iter().copied().map(Word::from_bits),
+            });
         }
         replay.finish(end)
     }
