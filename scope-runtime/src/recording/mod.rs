@@ -8,19 +8,19 @@ mod error;
 mod head;
 mod pieces;
 mod tasks;
+mod total;
 mod visitors;
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use crate::clock::{ClockPair, TickScale};
+use crate::clock::TickScale;
 use crate::fold::{Fold, Folded, InheritedEnd};
 use crate::format::CHUNK_BYTES;
-use crate::profile::{Lane, LaneId, Profile, RegionId};
+use crate::profile::{LaneId, Profile, RegionId};
 use crate::regions::Regions;
 use crate::replay::{LaneEnd, Replay, SessionEdge, Visitor};
-use crate::totals::PathTree;
 
 pub use error::Error;
 use error::Problem;
@@ -28,7 +28,8 @@ use head::Head;
 use pieces::{Pieces, RawLane};
 use tasks::{Found, TaskCollector};
 pub use tasks::{PollInterval, Run, RunId, Task, TaskId, Tasks};
-use visitors::{CallCollector, Pending, Totaller};
+pub(crate) use total::Around;
+use visitors::CallCollector;
 
 /// A recording that was opened for reading.
 #[derive(Debug)]
@@ -117,15 +118,16 @@ impl Recording {
     pub fn open(path: &Path) -> Result<Recording, Error> {
         let fail = |problem| Error { path: path.to_owned(), problem };
         let file = File::open(path).map_err(|error| fail(error.into()))?;
-        Recording::read(file, path).map_err(fail)
+        Recording::read(file, path, |work| work()).map_err(fail)
     }
 
-    /// Reads an open recording, which may still be written to.
-    pub(crate) fn from_file(file: File, path: &Path) -> Result<Recording, Error> {
-        Recording::read(file, path).map_err(|problem| Error { path: path.to_owned(), problem })
+    /// Reads an open recording, which may still be written to. Threads that are started for it do
+    /// their work in `around`.
+    pub(crate) fn from_file(file: File, path: &Path, around: Around) -> Result<Recording, Error> {
+        Recording::read(file, path, around).map_err(|problem| Error { path: path.to_owned(), problem })
     }
 
-    fn read(file: File, path: &Path) -> Result<Recording, Problem> {
+    fn read(file: File, path: &Path, around: Around) -> Result<Recording, Problem> {
         let len = file.metadata()?.len();
         let head = Head::read(&file, len)?;
         let mut recording = Recording {
@@ -159,7 +161,7 @@ impl Recording {
         recording.lanes = pieces.lanes.into_values().collect();
         recording.session_edges = pieces.session_edges;
         recording.session_edges.sort_unstable();
-        recording.total(lost_calls, head.first);
+        recording.total(lost_calls, head.first, around);
         Ok(recording)
     }
 
@@ -255,49 +257,6 @@ impl Recording {
         end.add(&folded_end);
         LaneResult { visitor, end, damaged, totals_begin: begin }
     }
-
-    /// Fills the profile.
-    fn total(&mut self, lost_calls: u64, first: ClockPair) {
-        let mut profile = Profile { rank: self.info.rank, lost_calls, ..Profile::default() };
-        let (mut tree, mut pending) = (PathTree::default(), Pending::default());
-        let mut last_ticks = self.cut_ticks;
-        let mut damaged = 0;
-        for raw in &self.lanes {
-            let totaller = Totaller::new(&self.regions, self.scale, tree, pending);
-            let result = self.replay(raw, totaller, Totaller::join);
-            let (totaller, end) = (result.visitor, result.end);
-            damaged += result.damaged;
-            let cut_here = result.totals_begin.map(|ticks| self.scale.ns(ticks));
-            profile.timeline_end_ns = profile.timeline_end_ns.into_iter().chain(cut_here).min();
-            self.is_async |= totaller.is_async;
-            (tree, pending) = (totaller.tree, totaller.pending);
-            profile.open_calls += totaller.cut;
-            profile.faulty_calls += end.faulty;
-            last_ticks = last_ticks.max(end.last_ticks);
-            let first_ticks = end.first_ticks.unwrap_or(raw.start_ticks).min(raw.start_ticks);
-            profile.lanes.push(Lane {
-                name: raw.name.clone(),
-                os_thread: raw.os_thread,
-                first_ns: self.scale.ns(first_ticks),
-                last_ns: self.scale.ns(end.last_ticks.max(first_ticks)),
-                ended: end.cpu_ns.is_some(),
-                cpu_ns: end.cpu_ns.and_then(|ns| i64::try_from(ns).ok()),
-            });
-        }
-        self.info.damaged += damaged;
-        profile.start_ns = first.ns;
-        profile.end_ns = self.scale.ns(last_ticks);
-        if self.is_async {
-            let ends = self.session_edges.iter().filter(|edge| !edge.begins).map(|edge| edge.ticks);
-            let ends: Vec<i64> = ends.chain([last_ticks]).map(|ticks| self.scale.ns(ticks)).collect();
-            let end_ns = |session: u32| ends.get(session as usize).copied().unwrap_or(profile.end_ns);
-            profile.open_calls += pending.cut(&mut tree, end_ns);
-            tree.settle();
-        }
-        profile.paths = self.regions.keep_called(tree);
-        profile.regions = self.regions.called().to_vec();
-        self.profile = profile;
-    }
 }
 
 /// What the replay of a lane gave.
@@ -307,4 +266,11 @@ struct LaneResult<V> {
     damaged: u64,
     /// Ticks from which on the lane kept totals only.
     totals_begin: Option<u64>,
+}
+
+impl<V> LaneResult<V> {
+    fn map<T>(self, finish: impl FnOnce(V) -> T) -> LaneResult<T> {
+        let LaneResult { visitor, end, damaged, totals_begin } = self;
+        LaneResult { visitor: finish(visitor), end, damaged, totals_begin }
+    }
 }

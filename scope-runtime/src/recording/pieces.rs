@@ -57,6 +57,15 @@ impl RawChunk {
 }
 
 impl RawLane {
+    /// Bytes of its events.
+    pub(super) fn event_bytes(&self) -> u64 {
+        let bytes = |chunk: &RawChunk| match chunk {
+            RawChunk::Block(_, head) => u64::from(head.len),
+            RawChunk::Pool(payload) => payload.len() as u64,
+        };
+        self.chunks.values().map(bytes).sum()
+    }
+
     pub(super) fn fold(&self, edges: &[SessionEdge]) -> Option<Fold> {
         // It was read once before it was put here.
         self.fold.as_ref().and_then(|bytes| Fold::from_fields(&mut FieldReader(bytes), edges))
@@ -229,7 +238,8 @@ impl Pieces {
     }
 }
 
-/// A part of a file in memory, so that many small blocks are read at once.
+/// A part of a file in memory, so that many small blocks are read at once. It grows as long as what
+/// is asked for lies close together: of large blocks only the heads are looked at.
 pub(super) struct Window<'a> {
     file: &'a File,
     start: u64,
@@ -237,13 +247,17 @@ pub(super) struct Window<'a> {
 }
 
 impl Window<'_> {
-    const SIZE: u64 = 1 << 20;
+    const SMALLEST: u64 = 4096;
+    const LARGEST: u64 = 1 << 20;
 
     /// `len` bytes at `at`, which lie before `file_len`.
     pub(super) fn slice(&mut self, at: u64, len: usize, file_len: u64) -> io::Result<&[u8]> {
         let inside = at >= self.start && at + len as u64 <= self.start + self.bytes.len() as u64;
         if !inside {
-            let size = Self::SIZE.max(len as u64).min(file_len - at);
+            let before = self.bytes.len() as u64;
+            let goes_on = at >= self.start && at < self.start + 2 * before;
+            let size = if goes_on { (2 * before).min(Self::LARGEST) } else { Self::SMALLEST };
+            let size = size.max(len as u64).min(file_len - at);
             self.bytes.resize(usize::try_from(size).map_err(io::Error::other)?, 0);
             self.start = at;
             self.file.read_exact_at(&mut self.bytes, at)?;
