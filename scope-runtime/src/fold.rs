@@ -377,13 +377,13 @@ impl Folded {
 }
 
 impl Visitor for Folded {
-    #[inline]
+    #[inline(always)]
     fn enter(&mut self, region: u32, at: u64) {
         let node = self.step(self.below(), region);
         self.open.push(Open { node, first: at, start: at });
     }
 
-    #[inline]
+    #[inline(always)]
     fn leave(&mut self, at: u64, cut: Cut) {
         if let Some(open) = self.close_part(at) {
             self.count(open.node, at - open.first, cut == Cut::Open);

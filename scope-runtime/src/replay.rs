@@ -289,7 +289,7 @@ impl<V: Visitor> Replay<V> {
                 self.enter(region, start);
             }
             match event {
-                code::LEAVE => self.leave(at),
+                code::LEAVE => self.leave_call(at),
                 region if region >= code::FIRST_REGION => {
                     entered = Some(((region - code::FIRST_REGION) as u32, at));
                 }
@@ -303,7 +303,7 @@ impl<V: Visitor> Replay<V> {
             }
         }
         if let Some((region, start)) = entered {
-            self.enter(region, start);
+            self.enter_last(region, start);
         }
         if self.end.first_ticks.is_some() {
             self.end.last_ticks = self.now;
@@ -397,7 +397,14 @@ impl<V: Visitor> Replay<V> {
         }
     }
 
-    #[inline]
+    /// [`Replay::enter`] where it is not worth a copy of its code.
+    #[cold]
+    #[inline(never)]
+    fn enter_last(&mut self, region: u32, at: u64) {
+        self.enter(region, at);
+    }
+
+    #[inline(always)]
     fn enter(&mut self, region: u32, at: u64) {
         self.pass(at);
         if self.in_session {
@@ -419,8 +426,22 @@ impl<V: Visitor> Replay<V> {
         self.visitor.leaf(region, begun, self.now);
     }
 
+    /// The innermost frame ends, which is a call nearly always.
+    #[inline(always)]
+    fn leave_call(&mut self, at: u64) {
+        match self.open.last().copied() {
+            Some(start) if self.polls.is_empty() && at <= self.next_edge => {
+                self.open.truncate(self.open.len() - 1);
+                self.now = self.now.max(at);
+                self.end.faulty += u64::from(at < start);
+                self.visitor.leave(self.now, Cut::No);
+            }
+            _ => self.leave(at),
+        }
+    }
+
     /// The innermost frame ends.
-    #[inline]
+    #[inline(never)]
     pub(crate) fn leave(&mut self, at: u64) {
         self.pass(at);
         self.close_innermost(at, Cut::No);
@@ -511,7 +532,6 @@ impl<V: Visitor> Replay<V> {
         }
     }
 
-    #[inline]
     fn close_innermost(&mut self, at: u64, cut: Cut) {
         match self.open.pop() {
             Some(start) => {

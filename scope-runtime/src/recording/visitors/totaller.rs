@@ -249,14 +249,14 @@ impl<'a> Totaller<'a> {
 }
 
 impl Visitor for Totaller<'_> {
-    #[inline]
+    #[inline(always)]
     fn enter(&mut self, region: u32, at: u64) {
         let at_ns = self.scale.ns(at);
         let path = self.step(region);
         self.open.push(OpenPath { path, first_ns: at_ns, start_ns: at_ns, children_ns: 0 });
     }
 
-    #[inline]
+    #[inline(always)]
     fn leave(&mut self, at: u64, cut: Cut) {
         let Some((call, duration_ns)) = self.close_part(at) else { return };
         let (self_ns, open) = (duration_ns - call.children_ns, cut == Cut::Open);
