@@ -72,6 +72,15 @@ pub(crate) struct Node {
     after: u32,
 }
 
+impl Node {
+    #[inline]
+    fn count(&mut self, ticks: u64) {
+        self.calls += 1;
+        self.min = self.min.min(ticks);
+        self.max = self.max.max(ticks);
+    }
+}
+
 /// What a path hangs from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Parent {
@@ -294,10 +303,8 @@ impl Folded {
     #[inline]
     fn count(&mut self, node: u32, ticks: u64, cut: bool) {
         let node = &mut self.nodes[node as usize];
-        node.calls += 1;
+        node.count(ticks);
         node.cut += u64::from(cut);
-        node.min = node.min.min(ticks);
-        node.max = node.max.max(ticks);
         self.calls += 1;
     }
     /// The path below `parent` for `region`.
@@ -393,9 +400,10 @@ impl Visitor for Folded {
     #[inline(always)]
     fn leaf(&mut self, region: u32, start: u64, end: u64) {
         let node = self.step(self.below(), region);
-        let ticks = end - start;
-        self.nodes[node as usize].inclusive += ticks;
-        self.count(node, ticks, false);
+        let (node, ticks) = (&mut self.nodes[node as usize], end - start);
+        node.inclusive += ticks;
+        node.count(ticks);
+        self.calls += 1;
     }
 
     fn begin_poll(&mut self, poll: Poll, at: u64) {

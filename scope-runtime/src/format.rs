@@ -116,8 +116,6 @@ pub(crate) const PAYLOAD: u64 = 1 << 63;
 
 /// The codes of events.
 pub(crate) mod code {
-    /// The innermost open region ends.
-    pub(crate) const LEAVE: u64 = 1;
     /// Two words: regions end until as many are open as the second word says.
     pub(crate) const CLOSE_TO: u64 = 2;
     /// Two words: the thread ends; the second word is its CPU time in ns.
@@ -140,6 +138,9 @@ pub(crate) mod code {
     /// Two words: the regions that were left open at the end of the last poll of this instance go
     /// on; the second word is their number.
     pub(crate) const RESUME: u64 = 10;
+    /// The innermost open region ends. Next to the codes of regions, so that one subtraction makes a
+    /// short code of either (`pack.rs`).
+    pub(crate) const LEAVE: u64 = FIRST_REGION - 1;
     /// Codes from here on enter the region of that number less this one.
     pub(crate) const FIRST_REGION: u64 = 256;
     /// Regions that a code can name; all further ones share the last.

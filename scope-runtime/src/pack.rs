@@ -21,8 +21,8 @@ pub(crate) const WORD: u32 = 1 << SHORT_BITS;
 pub(crate) const SECOND: u32 = 2 << SHORT_BITS;
 /// The short code of a leave.
 pub(crate) const LEAVE: u32 = 1;
-/// Subtracting this from the event code of a region gives its short code.
-const TO_SHORT: u64 = code::FIRST_REGION - 2;
+/// Subtracting this from an event code gives its short code.
+const TO_SHORT: u64 = code::LEAVE - LEAVE as u64;
 const SHORT_MASK: u32 = (1 << SHORT_BITS) - 1;
 
 /// The short code of entering a region with this event code; 0 when it has none.
@@ -89,8 +89,7 @@ impl<I: Iterator<Item = u32>> Iterator for Words<I> {
             return self.whole(item);
         }
         self.ticks = self.ticks.wrapping_add(u64::from(item >> SHORT_BITS));
-        let code = if short == LEAVE { code::LEAVE } else { u64::from(short) + TO_SHORT };
-        Some(Word { ticks: self.ticks, code })
+        Some(Word { ticks: self.ticks, code: u64::from(short) + TO_SHORT })
     }
 }
 

@@ -146,7 +146,7 @@ pub(crate) struct Replay<V> {
     pub(crate) visitor: V,
     /// Where sessions end and begin again, in order of time; the ones not passed yet.
     edges: VecDeque<SessionEdge>,
-    /// Ticks of the first of them.
+    /// Up to these ticks nothing of that kind happens: those of the first edge, 0 outside sessions.
     next_edge: u64,
     /// Whether the time reached so far is inside a session.
     in_session: bool,
@@ -282,7 +282,7 @@ impl<V: Visitor> Replay<V> {
             let Word { ticks, code: event } = word;
             let at = base.wrapping_add(ticks);
             if let Some((region, start)) = entered.take() {
-                if event == code::LEAVE && start.max(at) <= self.next_edge && self.in_session {
+                if event == code::LEAVE && start.max(at) <= self.next_edge {
                     self.leaf(region, start, at);
                     continue;
                 }
@@ -369,7 +369,8 @@ impl<V: Visitor> Replay<V> {
     }
 
     fn note_next_edge(&mut self) {
-        self.next_edge = self.edges.front().map_or(u64::MAX, |edge| edge.ticks);
+        let edge = self.edges.front().map_or(u64::MAX, |edge| edge.ticks);
+        self.next_edge = if self.in_session { edge } else { 0 };
     }
 
     /// Learns of an edge while the replay goes on; it is later than all known ones.
@@ -422,7 +423,9 @@ impl<V: Visitor> Replay<V> {
         let begun = self.now.max(start);
         self.now = begun.max(end);
         self.end.first_ticks.get_or_insert(start);
-        self.end.faulty += u64::from(end < start);
+        if end < start {
+            self.end.faulty += 1;
+        }
         self.visitor.leaf(region, begun, self.now);
     }
 
