@@ -4,11 +4,14 @@
 //! is the median of the ratios of pairs that were measured in turn, in CPU time of the thread that
 //! runs the regions (of the whole process where the row says so).
 
+#[path = "common/tree8.rs"]
+mod tree8;
+
 use std::hint::black_box;
 use std::process::Command;
 use std::sync::Barrier;
 
-use scope_runtime::scope;
+use scope_runtime::{Guard, Site, scope};
 
 /// Calls in one measurement, and pairs of measurements.
 const CALLS: u64 = 400_000;
@@ -17,6 +20,9 @@ const PAIRS: usize = 25;
 fn main() {
     match std::env::var("REGION_BENCH").as_deref() {
         Ok("events") => measure_events(),
+        Ok("totals") => measure_totals(),
+        Ok("finalize 1") => measure_finalize(1),
+        Ok("finalize 8") => measure_finalize(8),
         Ok("off") => measure_off(),
         _ => run_all(),
     }
@@ -26,9 +32,14 @@ fn main() {
 fn run_all() {
     println!("{:<58} {:>8} {:>12}", "", "ratio", "ns/region");
     let folder = std::env::temp_dir().join(format!("region-bench-{}", std::process::id()));
+    let output = ("SCOPE_OUTPUT", folder.as_os_str());
+    let no_limit = ("SCOPE_EVENT_LIMIT", "64GiB".as_ref());
     for (mode, variables) in [
-        ("events", vec![("SCOPE_OUTPUT", folder.as_os_str()), ("SCOPE_EVENT_LIMIT", "64GiB".as_ref())]),
+        ("events", vec![output, no_limit]),
+        ("totals", vec![output, ("SCOPE_TOTALS_ONLY", "1".as_ref())]),
         ("off", vec![]),
+        ("finalize 1", vec![output, no_limit]),
+        ("finalize 8", vec![output, no_limit]),
     ] {
         let program = std::env::current_exe().expect("a running program has a path");
         let mut command = Command::new(program);
@@ -40,22 +51,7 @@ fn run_all() {
 
 fn measure_events() {
     row("recorded, one thread", CALLS, thread_cpu_ns, || repeat(two_reads), || repeat(recorded));
-    let nests = CALLS / 8;
-    row(
-        "recorded, 8 levels nested",
-        nests * 8,
-        thread_cpu_ns,
-        || {
-            (0..nests).for_each(|n| {
-                black_box(two_reads_nested(n, 8));
-            })
-        },
-        || {
-            (0..nests).for_each(|n| {
-                black_box(recorded_nested(n, 8));
-            })
-        },
-    );
+    nested("recorded, 8 levels nested");
     row(
         "recorded, a block with a literal name",
         CALLS,
@@ -73,6 +69,113 @@ fn measure_events() {
         || on_two_threads(|| repeat(recorded)),
     );
 }
+
+/// Eight regions inside each other.
+fn nested(name: &str) {
+    let nests = CALLS / 8;
+    row(
+        name,
+        nests * 8,
+        thread_cpu_ns,
+        || {
+            (0..nests).for_each(|n| {
+                black_box(two_reads_nested(n, 8));
+            })
+        },
+        || {
+            (0..nests).for_each(|n| {
+                black_box(recorded_nested(n, 8));
+            })
+        },
+    );
+}
+
+/// Totals only, in CPU time of the thread, which adds up its chunks itself.
+fn measure_totals() {
+    let bare = [two_reads as fn(u64) -> u64; 8];
+    let rows = [
+        ("totals only, one child", [recorded as fn(u64) -> u64; 8]),
+        (
+            "totals only, two alternating children",
+            [first, second, first, second, first, second, first, second],
+        ),
+        ("totals only, eight siblings", [first, second, third, fourth, fifth, sixth, seventh, eighth]),
+    ];
+    for (name, children) in rows {
+        row(name, CALLS, thread_cpu_ns, || in_turn(&bare), || parent(&children));
+    }
+    nested("totals only, 8 levels nested");
+}
+
+#[scope]
+fn parent(children: &[fn(u64) -> u64; 8]) {
+    in_turn(children);
+}
+
+fn in_turn(children: &[fn(u64) -> u64; 8]) {
+    for n in 0..CALLS / 8 {
+        for child in children {
+            black_box(child(n));
+        }
+    }
+}
+
+macro_rules! siblings {
+    ($($name:ident)*) => { $(
+        #[scope]
+        #[inline(never)]
+        fn $name(x: u64) -> u64 {
+            black_box(x + 1)
+        }
+    )* };
+}
+
+siblings!(first second third fourth fifth sixth seventh eighth);
+
+/// What it costs to make a profile of 10 million calls, beside what recording them cost.
+fn measure_finalize(lanes: u64) {
+    const TREE_CALLS: u64 = 10_000_000;
+    let per_call = |ns: u64| ns as f64 / TREE_CALLS as f64;
+    let recording = time(process_cpu_ns, || {
+        std::thread::scope(|threads| {
+            for lane in 0..lanes {
+                threads.spawn(move || record_tree((TREE_CALLS / lanes) as usize, lane));
+            }
+        });
+    });
+    let start = process_cpu_ns();
+    let profile = scope_runtime::finalize();
+    let finalize = process_cpu_ns() - start;
+    let calls: u64 = profile.paths.nodes().iter().map(|node| node.calls).sum();
+    assert_eq!(calls, TREE_CALLS, "all calls are in the profile");
+    let title = format!("tree8 on {lanes} lane(s), recording, whole process");
+    println!("{title:<58} {:>8} {:>12.1}", "", recording / TREE_CALLS as f64);
+    println!("{:<58} {:>8} {:>12.1}", "  finalize, per call", "", per_call(finalize));
+}
+
+fn record_tree(calls: usize, seed: u64) {
+    struct Guards(Vec<Guard>);
+    impl tree8::Walker for Guards {
+        fn enter(&mut self, region: u32, _time: i64) {
+            self.0.push(SITES[region as usize].enter());
+        }
+        fn leave(&mut self, _time: i64) {
+            drop(self.0.pop());
+        }
+    }
+    tree8::walk(calls, seed, &mut Guards(Vec::with_capacity(16)));
+}
+
+macro_rules! sites {
+    ($($name:literal)*) => { [$(Site::named($name, "", "tree8", $name.len() as u32)),*] };
+}
+
+/// One for each region of the workload, as the macros make them.
+static SITES: [Site; tree8::REGIONS] = sites!(
+    "0" "1" "2" "3" "4" "5" "6" "7" "8" "9" "10" "11" "12" "13" "14" "15" "16" "17" "18" "19" "20" "21" "22" "23"
+    "24" "25" "26" "27" "28" "29" "30" "31" "32" "33" "34" "35" "36" "37" "38" "39" "40" "41" "42" "43" "44" "45"
+    "46" "47" "48" "49" "50" "51" "52" "53"
+);
 
 fn measure_off() {
     let bare = median((0..PAIRS).map(|_| time(thread_cpu_ns, || repeat(bare))).collect());

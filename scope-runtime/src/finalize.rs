@@ -3,6 +3,7 @@
 //! The events are read back from the recording itself, as a reader elsewhere would, so that what
 //! the program reports and what `cargo scope` makes of the file are the same.
 
+use crate::lane;
 use crate::profile::Profile;
 use crate::recorder::Recorder;
 use crate::recording::Recording;
@@ -17,7 +18,10 @@ pub(crate) fn seal(recorder: &Recorder) -> Profile {
         .file()
         .try_clone()
         .map_err(|error| format!("failed to read `{}` back: {error}", writer.path().display()))
-        .and_then(|file| Recording::from_file(file, writer.path()).map_err(|error| error.to_string()));
+        .and_then(|file| {
+            Recording::from_file(file, writer.path(), |work| lane::unrecorded(work))
+                .map_err(|error| error.to_string())
+        });
     match recording {
         Ok(recording) => {
             writer.set_sealed(true);

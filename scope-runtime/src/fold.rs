@@ -9,6 +9,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use crate::format::{FieldReader, Fields};
+use crate::pack::Word;
 use crate::replay::{ChunkWords, Cut, Ended, Poll, Replay, SessionEdge, Visitor};
 
 /// The fold of a lane, between two chunks.
@@ -38,7 +39,8 @@ pub(crate) struct Folded {
     pub(crate) inherited_ends: Vec<InheritedEnd>,
     /// Ticks of tasks that were polled directly in such frames, by the frame's depth.
     pub(crate) inherited_elsewhere: BTreeMap<u64, u64>,
-    roots: HashMap<u64, Children>,
+    /// What hangs from the innermost of those frames.
+    root: Children,
     by_step: HashMap<(u32, u32), u32>,
     /// Nodes of async regions that hang from nothing, by depth and region.
     tasks: HashMap<(u64, u32), u32>,
@@ -68,6 +70,15 @@ pub(crate) struct Node {
     children: Children,
     /// The sibling that was entered after this one the last time: the best guess for the next.
     after: u32,
+}
+
+impl Node {
+    #[inline]
+    fn count(&mut self, ticks: u64) {
+        self.calls += 1;
+        self.min = self.min.min(ticks);
+        self.max = self.max.max(ticks);
+    }
 }
 
 /// What a path hangs from.
@@ -111,6 +122,12 @@ struct Children {
     last: u32,
 }
 
+impl Default for Children {
+    fn default() -> Children {
+        Children { last: NONE }
+    }
+}
+
 const NONE: u32 = u32::MAX;
 
 #[derive(Debug)]
@@ -130,7 +147,7 @@ impl Fold {
     }
 
     /// Adds the next chunk.
-    pub(crate) fn chunk(&mut self, chunk: &ChunkWords<'_>) {
+    pub(crate) fn chunk(&mut self, chunk: ChunkWords<impl Iterator<Item = Word>>) {
         self.replay.chunk(chunk);
     }
 
@@ -286,18 +303,16 @@ impl Folded {
     #[inline]
     fn count(&mut self, node: u32, ticks: u64, cut: bool) {
         let node = &mut self.nodes[node as usize];
-        node.calls += 1;
+        node.count(ticks);
         node.cut += u64::from(cut);
-        node.min = node.min.min(ticks);
-        node.max = node.max.max(ticks);
         self.calls += 1;
     }
     /// The path below `parent` for `region`.
-    #[inline]
+    #[inline(always)]
     fn step(&mut self, parent: Parent, region: u32) -> u32 {
         let last = match parent {
             Parent::Node(index) => self.nodes[index as usize].children.last,
-            Parent::Inherited(depth) => self.roots.get(&depth).map_or(NONE, |children| children.last),
+            Parent::Inherited(_) => self.root.last,
             Parent::Task(_) => NONE,
         };
         if last != NONE {
@@ -336,14 +351,14 @@ impl Folded {
     fn set_last(&mut self, parent: Parent, last: u32) {
         match parent {
             Parent::Node(index) => self.nodes[index as usize].children.last = last,
-            Parent::Inherited(depth) => self.roots.entry(depth).or_insert(Children { last }).last = last,
+            Parent::Inherited(_) => self.root.last = last,
             Parent::Task(_) => {}
         }
     }
 
     fn add(&mut self, parent: Parent, region: u32) -> u32 {
         let index = self.nodes.len() as u32;
-        let (children, after) = (Children { last: NONE }, NONE);
+        let (children, after) = (Children::default(), NONE);
         let (calls, cut, cancelled, inclusive, elsewhere, waited, min, max) = (0, 0, 0, 0, 0, 0, u64::MAX, 0);
         self.nodes.push(Node {
             parent,
@@ -369,17 +384,26 @@ impl Folded {
 }
 
 impl Visitor for Folded {
-    #[inline]
+    #[inline(always)]
     fn enter(&mut self, region: u32, at: u64) {
         let node = self.step(self.below(), region);
         self.open.push(Open { node, first: at, start: at });
     }
 
-    #[inline]
+    #[inline(always)]
     fn leave(&mut self, at: u64, cut: Cut) {
         if let Some(open) = self.close_part(at) {
             self.count(open.node, at - open.first, cut == Cut::Open);
         }
+    }
+
+    #[inline(always)]
+    fn leaf(&mut self, region: u32, start: u64, end: u64) {
+        let node = self.step(self.below(), region);
+        let (node, ticks) = (&mut self.nodes[node as usize], end - start);
+        node.inclusive += ticks;
+        node.count(ticks);
+        self.calls += 1;
     }
 
     fn begin_poll(&mut self, poll: Poll, at: u64) {
@@ -434,6 +458,7 @@ impl Visitor for Folded {
     fn leave_inherited(&mut self, at: u64) {
         if self.inherited > 0 {
             self.inherited -= 1;
+            self.root = Children::default();
             self.inherited_ends.push(InheritedEnd::Frame(at));
         }
     }
@@ -466,8 +491,8 @@ mod tests {
     fn leave(at: u64) -> u64 {
         at << CODE_BITS | code::LEAVE
     }
-    fn chunk(sequence: u64, depth: u64, words: &[u64]) -> ChunkWords<'_> {
-        ChunkWords { sequence, depth, base: 0, words }
+    fn chunk(sequence: u64, depth: u64, words: &[u64]) -> ChunkWords<impl Iterator<Item = Word> + '_> {
+        ChunkWords { sequence, depth, base: 0, words: words.iter().copied().map(Word::from_bits) }
     }
 
     /// `(parent, region, calls, inclusive, min, max)` of each path.
@@ -485,7 +510,7 @@ mod tests {
         }
         words.push(leave(100));
         let mut fold = Fold::new(0, 0, 0, &[]);
-        fold.chunk(&chunk(0, 0, &words));
+        fold.chunk(chunk(0, 0, &words));
         let (folded, _) = fold.finish(100);
         let top = Parent::Inherited(0);
         let below = Parent::Node(0);
@@ -501,12 +526,12 @@ mod tests {
     #[test]
     fn a_fold_that_takes_over_notes_what_it_inherits() {
         let mut fold = Fold::new(3, 2, 0, &[]);
-        fold.chunk(&chunk(3, 2, &[enter(0, 5), leave(6), leave(7), enter(1, 8), leave(9), enter(1, 10)]));
+        fold.chunk(chunk(3, 2, &[enter(0, 5), leave(6), leave(7), enter(1, 8), leave(9), enter(1, 10)]));
         // What is stored goes on as if nothing had happened.
         let bytes = fold.to_fields().0;
         let mut stored = Fold::from_fields(&mut FieldReader(&bytes), &[]).expect("what was written is read");
         assert_eq!((stored.first_sequence, stored.next_sequence(), stored.calls()), (3, 4, 2));
-        stored.chunk(&chunk(4, 2, &[leave(12), leave(14), enter(2, 15)]));
+        stored.chunk(chunk(4, 2, &[leave(12), leave(14), enter(2, 15)]));
         let (folded, _) = stored.finish(20);
         assert_eq!(folded.inherited_ends, [InheritedEnd::Frame(7), InheritedEnd::Frame(14)]);
         let expected = [
@@ -521,7 +546,7 @@ mod tests {
     #[test]
     fn a_damaged_fold_is_refused() {
         let mut fold = Fold::new(0, 0, 0, &[]);
-        fold.chunk(&chunk(0, 0, &[enter(0, 5), enter(1, 6), leave(7)]));
+        fold.chunk(chunk(0, 0, &[enter(0, 5), enter(1, 6), leave(7)]));
         let bytes = fold.to_fields().0;
         for len in 0..bytes.len() {
             assert!(Fold::from_fields(&mut FieldReader(&bytes[..len]), &[]).is_none(), "{len} bytes");

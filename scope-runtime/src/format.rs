@@ -82,10 +82,11 @@ pub(crate) const FIXED_LEN: usize = std::mem::offset_of!(Header, fixed_crc);
 
 /// Size of a chunk with its head.
 pub(crate) const CHUNK_BYTES: usize = 64 * 1024;
-/// Words in a chunk.
-pub(crate) const CHUNK_WORDS: usize = (CHUNK_BYTES - 32) / 8;
+/// Items in a chunk.
+pub(crate) const CHUNK_ITEMS: usize = (CHUNK_BYTES - 32) / 4;
 
-/// The newest events of one lane. `words` is filled from the front; the first 0 ends it.
+/// The newest events of one lane. `items` (`pack.rs`) is filled from the front; where the next item
+/// would begin stands a 0.
 #[repr(C)]
 pub(crate) struct Chunk {
     /// Lane number plus 1; 0 in a chunk that belongs to nobody.
@@ -96,27 +97,25 @@ pub(crate) struct Chunk {
     /// Regions open on the lane when the chunk began, so that a reader knows the depth even where
     /// an earlier chunk is missing. From here on the bytes are the payload of an events block.
     pub(crate) depth: AtomicU64,
-    /// Ticks that the words' ticks are relative to.
+    /// Ticks that those of the events are relative to.
     pub(crate) base: AtomicU64,
-    pub(crate) words: [AtomicU64; CHUNK_WORDS],
+    pub(crate) items: [AtomicU32; CHUNK_ITEMS],
 }
 
 const _: () = assert!(size_of::<Chunk>() == CHUNK_BYTES);
-/// Where the payload of an events block begins in a chunk, and its length without words.
+/// Where the payload of an events block begins in a chunk, and its length without items.
 pub(crate) const CHUNK_PAYLOAD: usize = std::mem::offset_of!(Chunk, depth);
-pub(crate) const EVENTS_HEAD: usize = std::mem::offset_of!(Chunk, words) - CHUNK_PAYLOAD;
+pub(crate) const EVENTS_HEAD: usize = std::mem::offset_of!(Chunk, items) - CHUNK_PAYLOAD;
 
-/// A word: ticks since the base in the upper 40 bits, a code in the lower 24. Never 0.
+/// A word: ticks since the base in the upper 40 bits, a code in the lower 24.
 pub(crate) const CODE_BITS: u32 = 24;
 /// Ticks from here on do not fit a word; see [`code::REBASE`].
 pub(crate) const MAX_TICKS: u64 = 1 << (64 - CODE_BITS);
-/// Set in every second word of a two-word event, so that it is not 0.
+/// Set in every second word of a two-word event.
 pub(crate) const PAYLOAD: u64 = 1 << 63;
 
 /// The codes of events.
 pub(crate) mod code {
-    /// The innermost open region ends.
-    pub(crate) const LEAVE: u64 = 1;
     /// Two words: regions end until as many are open as the second word says.
     pub(crate) const CLOSE_TO: u64 = 2;
     /// Two words: the thread ends; the second word is its CPU time in ns.
@@ -145,6 +144,9 @@ pub(crate) mod code {
     /// Two words: what is entered from here on with nothing around it was started at the position in
     /// the second word; 0 for none.
     pub(crate) const LINKED: u64 = 12;
+    /// The innermost open region ends. Next to the codes of regions, so that one subtraction makes a
+    /// short code of either (`pack.rs`).
+    pub(crate) const LEAVE: u64 = FIRST_REGION - 1;
     /// Codes from here on enter the region of that number less this one.
     pub(crate) const FIRST_REGION: u64 = 256;
     /// Regions that a code can name; all further ones share the last.
@@ -162,23 +164,23 @@ pub(crate) fn instance_word(number: u64, code: u64) -> u64 {
     number << CODE_BITS | code
 }
 
-/// Bits of a position for the word in its chunk, and for the chunk of its lane.
-const WORD_BITS: u32 = 13;
+/// Bits of a position for the item in its chunk, and for the chunk of its lane.
+const ITEM_BITS: u32 = 14;
 const SEQUENCE_BITS: u32 = 30;
-const _: () = assert!(CHUNK_WORDS < 1 << WORD_BITS);
+const _: () = assert!(CHUNK_ITEMS < 1 << ITEM_BITS);
 
-/// A place between two events of a lane: lane, chunk and how many words of that come before. `None`
+/// A place between two events of a lane: lane, chunk and how many items of that come before. `None`
 /// where the numbers are too large.
-pub(crate) fn position(lane: u32, sequence: u64, words: usize) -> Option<u64> {
-    let fits = u64::from(lane) < 1 << (63 - SEQUENCE_BITS - WORD_BITS) && sequence < 1 << SEQUENCE_BITS;
-    fits.then(|| (u64::from(lane) << SEQUENCE_BITS | sequence) << WORD_BITS | words as u64)
+pub(crate) fn position(lane: u32, sequence: u64, items: usize) -> Option<u64> {
+    let fits = u64::from(lane) < 1 << (63 - SEQUENCE_BITS - ITEM_BITS) && sequence < 1 << SEQUENCE_BITS;
+    fits.then(|| (u64::from(lane) << SEQUENCE_BITS | sequence) << ITEM_BITS | items as u64)
 }
 
-/// Lane, chunk and words of a position.
+/// Lane, chunk and items of a position.
 pub(crate) fn parts_of(position: u64) -> (u32, u64, usize) {
-    let words = position & ((1 << WORD_BITS) - 1);
-    let sequence = position >> WORD_BITS & ((1 << SEQUENCE_BITS) - 1);
-    ((position >> (WORD_BITS + SEQUENCE_BITS)) as u32, sequence, words as usize)
+    let items = position & ((1 << ITEM_BITS) - 1);
+    let sequence = position >> ITEM_BITS & ((1 << SEQUENCE_BITS) - 1);
+    ((position >> (ITEM_BITS + SEQUENCE_BITS)) as u32, sequence, items as usize)
 }
 
 /// How many instances a recording can tell apart; further ones are not recorded.
@@ -204,7 +206,7 @@ pub(crate) mod kind {
     pub(crate) const REGION: u32 = 2;
     /// Start of a lane; subject = its number.
     pub(crate) const LANE: u32 = 3;
-    /// Depth, base ticks and packed words (`pack.rs`) of a chunk; subject = lane, sequence = the chunk's.
+    /// Depth, base ticks and items of a chunk, as they lay there; subject = lane, sequence = the chunk's.
     pub(crate) const EVENTS: u32 = 4;
     /// End of a session by call: ticks after which what was open is cut.
     pub(crate) const SESSION_END: u32 = 5;

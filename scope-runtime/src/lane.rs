@@ -1,7 +1,7 @@
 //! The hot path: entering and leaving regions on the calling thread.
 //!
 //! Each thread has a cursor into a chunk that it alone writes to. Entering reads the clock and
-//! stores one word, leaving does the same; whatever does not fit that (the first region of a
+//! stores one item (`pack.rs`), leaving does the same; whatever does not fit that (the first region of a
 //! thread, a full chunk, a guard that is not the innermost) takes a cold path.
 
 use std::cell::{Cell, RefCell};
@@ -12,9 +12,10 @@ use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed, Order
 
 use crate::clock;
 use crate::format::{
-    CHUNK_WORDS, CODE_BITS, MAX_INSTANCES, MAX_TICKS, PAYLOAD, code, instance_word, position,
+    CHUNK_ITEMS, CODE_BITS, MAX_INSTANCES, MAX_TICKS, PAYLOAD, code, instance_word, position,
 };
 use crate::os;
+use crate::pack::{self, MAX_DELTA, SECOND, SHORT_BITS, WORD, WORD_ITEMS};
 use crate::pool::ChunkId;
 use crate::recorder::Recorder;
 use crate::region::{self, Site};
@@ -36,14 +37,14 @@ pub(crate) static SESSION: AtomicU32 = AtomicU32::new(0);
 /// What a thread knows about its own recording. No destructor, so that access is a plain load
 /// and stays possible while the thread's other locals are destroyed.
 struct Lane {
-    /// Next word to write; equal to `end` when there is no room or no chunk.
-    cursor: Cell<*const AtomicU64>,
-    /// The last word of the chunk: always left for the second word of a two-word event.
-    end: Cell<*const AtomicU64>,
-    /// Ticks that words are relative to.
-    base: Cell<u64>,
-    /// Ticks since the base from here on take the cold path: [`MAX_TICKS`], or 0 where the clock is
-    /// not the processor's counter.
+    /// Next item to write; not below `end` when there is no room or no chunk.
+    cursor: Cell<*const AtomicU32>,
+    /// From here on [`LAST_ITEMS`] items are left: as many as one event can take.
+    end: Cell<*const AtomicU32>,
+    /// Ticks of the event before.
+    last: Cell<u64>,
+    /// Ticks since then from here on take the cold path: [`MAX_DELTA`], or 0 where the clock is not
+    /// the processor's counter.
     limit: Cell<u64>,
     /// Epoch and number of open regions, see [`token`], in the current context.
     token: Cell<u64>,
@@ -66,6 +67,8 @@ struct ColdLane {
     /// Whether the thread has ended; late destructors may still have regions.
     ended: Cell<bool>,
     chunk: Cell<Option<ChunkId>>,
+    /// Ticks that whole words are relative to.
+    base: Cell<u64>,
     next_sequence: Cell<u64>,
     /// Numbers that are left for instances of async regions first polled here.
     instances: Cell<(u64, u64)>,
@@ -79,12 +82,15 @@ struct ColdLane {
     generation: Cell<u32>,
 }
 
+/// An event has two words at most.
+const LAST_ITEMS: usize = 2 * WORD_ITEMS;
+
 thread_local! {
     static LANE: Lane = const {
         Lane {
             cursor: Cell::new(std::ptr::null()),
             end: Cell::new(std::ptr::null()),
-            base: Cell::new(0),
+            last: Cell::new(0),
             limit: Cell::new(0),
             token: Cell::new(0),
             context: Cell::new(0),
@@ -96,6 +102,7 @@ thread_local! {
                 sink: Cell::new(None),
                 ended: Cell::new(false),
                 chunk: Cell::new(None),
+                base: Cell::new(0),
                 next_sequence: Cell::new(0),
                 instances: Cell::new((0, 0)),
                 next_epoch: Cell::new(1),
@@ -165,8 +172,8 @@ pub(crate) fn enter_site(site: &'static Site) -> Guard {
         return Guard::new(0);
     }
     LANE.with(|lane| {
-        let code = site.code();
-        if code != 0 && lane.push(code) {
+        let short = site.short_code();
+        if short != 0 && lane.push(short) {
             return Guard::new(lane.deepen());
         }
         enter_site_cold(site)
@@ -201,7 +208,7 @@ fn enter_cold(code_of_region: impl FnOnce() -> u64) -> Guard {
 #[inline]
 fn leave(token: u64) {
     LANE.with(|lane| {
-        if lane.token.get() != token || !lane.push(code::LEAVE) {
+        if lane.token.get() != token || !lane.push(pack::LEAVE) {
             return leave_cold(token);
         }
         lane.token.set(token - 1);
@@ -389,16 +396,23 @@ impl Instance {
 impl Lane {
     /// Stores an event that happens now, if there is room and the clock is the counter.
     #[inline(always)]
-    fn push(&self, code: u64) -> bool {
+    fn push(&self, short_code: u32) -> bool {
         let cursor = self.cursor.get();
-        if cursor == self.end.get() {
+        if cursor >= self.end.get() {
             return false;
         }
-        let ticks = clock::counter().wrapping_sub(self.base.get());
-        if ticks >= self.limit.get() {
+        let now = clock::counter();
+        let delta = now.wrapping_sub(self.last.get());
+        if delta >= self.limit.get() {
             return false;
         }
-        self.store(ticks << CODE_BITS | code);
+        // SAFETY: as the cursor is below the end, it points to an item of the chunk that this thread
+        // owns; the mapping is never undone.
+        unsafe {
+            (*cursor).store((delta as u32) << SHORT_BITS | short_code, Release);
+            self.cursor.set(cursor.add(1));
+        }
+        self.last.set(now);
         true
     }
 
@@ -406,13 +420,15 @@ impl Lane {
     /// `None` when it could not be kept.
     #[inline]
     fn push_two(&self, code: u64, payload: u64) -> Option<u64> {
-        let ticks = clock::counter().wrapping_sub(self.base.get());
-        if self.cursor.get() == self.end.get() || ticks >= self.limit.get() {
+        let now = clock::counter();
+        let ticks = now.wrapping_sub(self.cold.base.get());
+        if self.cursor.get() >= self.end.get() || self.limit.get() == 0 || ticks >= MAX_TICKS {
             return self.push_two_cold(code, payload);
         }
-        self.store(ticks << CODE_BITS | code);
-        self.store_payload(payload);
-        Some(self.base.get() + ticks)
+        self.store(WORD, ticks << CODE_BITS | code);
+        self.store(SECOND, payload | PAYLOAD);
+        self.last.set(now);
+        Some(now)
     }
 
     #[cold]
@@ -424,44 +440,36 @@ impl Lane {
     /// Stores an event that happens now on whatever clock, making room as need be. Gives the ticks.
     #[cold]
     fn push_cold(&self, recorder: &'static Recorder, code: u64) -> Option<u64> {
-        if self.cursor.get() == self.end.get() && !self.begin_chunk(recorder) {
+        if self.cursor.get() >= self.end.get() && !self.begin_chunk(recorder) {
             return None;
         }
         let now = clock::ticks();
-        if now.wrapping_sub(self.base.get()) >= MAX_TICKS {
+        if now.wrapping_sub(self.cold.base.get()) >= MAX_TICKS {
             // A long time passed, or the clock stepped back.
-            self.store(code::REBASE);
-            self.store_payload(now);
-            self.base.set(now);
-            if self.cursor.get() == self.end.get() && !self.begin_chunk(recorder) {
+            self.store(WORD, code::REBASE);
+            self.store(SECOND, now | PAYLOAD);
+            self.cold.base.set(now);
+            if self.cursor.get() >= self.end.get() && !self.begin_chunk(recorder) {
                 return None;
             }
         }
-        self.store(now.saturating_sub(self.base.get()) << CODE_BITS | code);
+        self.store(WORD, now.saturating_sub(self.cold.base.get()) << CODE_BITS | code);
+        self.last.set(now);
         Some(now)
     }
 
-    /// Stores a word. There must be room: the cursor is not at the end.
-    #[inline(always)]
-    fn store(&self, word: u64) {
+    /// Stores a whole word. There must be room for it: the cursor was below the end before the event.
+    #[inline]
+    fn store(&self, before: u32, word: u64) {
         let cursor = self.cursor.get();
-        debug_assert!(cursor != self.end.get());
-        // SAFETY: as the cursor is not at the end, it points to a word of the chunk that this thread
-        // owns; the mapping is never undone.
+        // SAFETY: from below the end on there are `LAST_ITEMS` items in the chunk that this thread
+        // owns, enough for the two words of an event; the mapping is never undone.
         unsafe {
-            (*cursor).store(word, Release);
-            self.cursor.set(cursor.add(1));
-        }
-    }
-
-    /// Stores the second word of an event, a number below 2^63.
-    fn store_payload(&self, payload: u64) {
-        let cursor = self.cursor.get();
-        // SAFETY: the first word lay before `end`, so this one is in the chunk: `end` is its last.
-        unsafe {
-            (*cursor).store(payload | PAYLOAD, Release);
-            // The last word of the chunk may be used up; the cursor then stays at the end.
-            self.cursor.set(if cursor == self.end.get() { cursor } else { cursor.add(1) });
+            // What goes before is stored last: where it is, the halves are.
+            (*cursor.add(1)).store(word as u32, Relaxed);
+            (*cursor.add(2)).store((word >> 32) as u32, Relaxed);
+            (*cursor).store(before, Release);
+            self.cursor.set(cursor.add(WORD_ITEMS));
         }
     }
 
@@ -514,10 +522,11 @@ impl Lane {
         let (now, sequence) = (clock::ticks(), cold.next_sequence.get());
         cold.next_sequence.set(sequence + 1);
         chunk.begin(sink.lane, sequence, u64::from(self.frames()), now);
-        self.cursor.set(&raw const chunk.words[0]);
-        self.end.set(&raw const chunk.words[CHUNK_WORDS - 1]);
-        self.base.set(now);
-        self.limit.set(if clock::is_counter() { MAX_TICKS } else { 0 });
+        self.cursor.set(&raw const chunk.items[0]);
+        self.end.set(&raw const chunk.items[CHUNK_ITEMS - LAST_ITEMS]);
+        cold.base.set(now);
+        self.last.set(now);
+        self.limit.set(if clock::is_counter() { MAX_DELTA } else { 0 });
         cold.chunk.set(Some(id));
         true
     }
@@ -526,7 +535,7 @@ impl Lane {
     fn push_pair(&self, recorder: &'static Recorder, code: u64, payload: u64) -> Option<u64> {
         let ticks = self.push_cold(recorder, code);
         if ticks.is_some() {
-            self.store_payload(payload);
+            self.store(SECOND, payload | PAYLOAD);
         }
         ticks
     }
@@ -645,10 +654,11 @@ impl Lane {
     /// Where the next event goes.
     fn position(&self) -> u64 {
         let (Some(sink), false) = (self.cold.sink.get(), self.cursor.get().is_null()) else { return 0 };
-        let left = (self.end.get().addr() - self.cursor.get().addr()) / size_of::<u64>();
+        let begin = self.end.get().addr() - (CHUNK_ITEMS - LAST_ITEMS) * size_of::<AtomicU32>();
+        let items = (self.cursor.get().addr() - begin) / size_of::<AtomicU32>();
         // The number is that of the next chunk.
         let sequence = self.cold.next_sequence.get() - 1;
-        position(sink.lane, sequence, CHUNK_WORDS - 1 - left).unwrap_or(0)
+        position(sink.lane, sequence, items).unwrap_or(0)
     }
 
     /// Says where what is entered here was started, and gives what was said before.

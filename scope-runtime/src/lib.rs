@@ -23,6 +23,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+mod cache;
 pub mod call_stack;
 mod clock;
 mod environment;

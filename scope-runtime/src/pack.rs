@@ -1,120 +1,151 @@
-//! Words as they lie in blocks: half the size, since most events follow the one before soon.
+//! Events as they lie in chunks and blocks: items of four bytes, since most follow the one before soon.
 //!
-//! An item of 32 bits holds the ticks since the event before in its upper 22 bits and a short code
-//! in its lower 10: 1 leave, 2 + n enter region n. Item 0 says that a whole word follows in the next
-//! two items, lower half first. Unpacking gives back exactly the words that were packed.
+//! ```text
+//! item     | ticks since the event before: 20 bits | short code: 12 bits |
+//! ```
+//!
+//! Short codes: 1 leave, 2 + n enter region n. With short code 0 a whole word follows in the next two
+//! items, lower half first: an event of its own (the upper bits are 1), or the second word of the event
+//! before (2). Item 0 is one that was not written yet.
 
-use crate::format::{CODE_BITS, code, has_payload};
+use crate::format::{CODE_BITS, code};
 
-const SHORT_BITS: u32 = 10;
-const MAX_DELTA: u64 = 1 << (32 - SHORT_BITS);
-const VERBATIM: u32 = 0;
-const LEAVE: u64 = 1;
-const FIRST_REGION: u64 = 2;
-/// Subtracting this from an event code gives the short code of a region.
-const TO_SHORT: u64 = code::FIRST_REGION - FIRST_REGION;
-const CODE_MASK: u64 = (1 << CODE_BITS) - 1;
+pub(crate) const SHORT_BITS: u32 = 12;
+/// Ticks from here on do not fit an item.
+pub(crate) const MAX_DELTA: u64 = 1 << (32 - SHORT_BITS);
+/// Items of a whole word.
+pub(crate) const WORD_ITEMS: usize = 3;
+/// Before the two halves of an event.
+pub(crate) const WORD: u32 = 1 << SHORT_BITS;
+/// Before the two halves of the second word of an event.
+pub(crate) const SECOND: u32 = 2 << SHORT_BITS;
+/// The short code of a leave.
+pub(crate) const LEAVE: u32 = 1;
+/// Subtracting this from an event code gives its short code.
+const TO_SHORT: u64 = code::LEAVE - LEAVE as u64;
+const SHORT_MASK: u32 = (1 << SHORT_BITS) - 1;
 
-/// Appends `words` to `items`.
-pub(crate) fn pack(words: impl Iterator<Item = u64>, items: &mut Vec<u32>) {
-    let mut before = 0;
-    let mut is_second = false;
-    for word in words {
-        let (ticks, event) = (word >> CODE_BITS, word & CODE_MASK);
-        let delta = ticks.wrapping_sub(before);
-        let short = if event == code::LEAVE { LEAVE } else { event.wrapping_sub(TO_SHORT) };
-        let is_short = short < 1 << SHORT_BITS && (short >= FIRST_REGION || event == code::LEAVE);
-        if delta < MAX_DELTA && is_short && !is_second {
-            items.push((delta << SHORT_BITS | short) as u32);
-            before = ticks;
-        } else {
-            items.extend([VERBATIM, word as u32, (word >> 32) as u32]);
-            // The second word of a pair is a number, whatever it looks like.
-            is_second = !is_second && has_payload(event);
-            if !is_second && event >= code::LEAVE {
-                before = ticks;
-            }
-        }
+/// The short code of entering a region with this event code; 0 when it has none.
+pub(crate) fn short_code(code: u32) -> u32 {
+    let short = code.saturating_sub(TO_SHORT as u32);
+    if short <= SHORT_MASK { short } else { 0 }
+}
+
+/// An event, or the second word of one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Word {
+    /// Ticks since the chunk's base.
+    pub(crate) ticks: u64,
+    pub(crate) code: u64,
+}
+
+impl Word {
+    pub(crate) fn from_bits(bits: u64) -> Word {
+        Word { ticks: bits >> CODE_BITS, code: bits & ((1 << CODE_BITS) - 1) }
+    }
+
+    /// What a second word says.
+    pub(crate) fn bits(self) -> u64 {
+        self.ticks << CODE_BITS | self.code
     }
 }
 
-/// Appends the words that were packed to `words`; stops where the items end in the middle of one.
-pub(crate) fn unpack(items: impl Iterator<Item = u32>, words: &mut Vec<u64>) {
-    let mut items = items;
-    let mut before = 0_u64;
-    let mut is_second = false;
-    while let Some(item) = items.next() {
-        if item != VERBATIM {
-            let short = u64::from(item) & ((1 << SHORT_BITS) - 1);
-            before = before.wrapping_add(u64::from(item >> SHORT_BITS));
-            let event = if short == LEAVE { code::LEAVE } else { short.wrapping_add(TO_SHORT) };
-            words.push(before << CODE_BITS | (event & CODE_MASK));
-            continue;
+/// Items back to words.
+///
+/// Ends where the items do, in the middle of a word if need be.
+#[derive(Debug)]
+pub(crate) struct Words<I> {
+    items: I,
+    ticks: u64,
+}
+
+impl<I: Iterator<Item = u32>> Words<I> {
+    pub(crate) fn of(items: I) -> Words<I> {
+        Words { items, ticks: 0 }
+    }
+
+    #[cold]
+    fn whole(&mut self, item: u32) -> Option<Word> {
+        if item != WORD && item != SECOND {
+            return None;
         }
-        let (Some(low), Some(high)) = (items.next(), items.next()) else { return };
-        let word = u64::from(high) << 32 | u64::from(low);
-        words.push(word);
-        let event = word & CODE_MASK;
-        is_second = !is_second && has_payload(event);
-        if !is_second && event >= code::LEAVE {
-            before = word >> CODE_BITS;
+        let (low, high) = (self.items.next()?, self.items.next()?);
+        let word = Word::from_bits(u64::from(high) << 32 | u64::from(low));
+        if item == WORD {
+            self.ticks = word.ticks;
         }
+        Some(word)
+    }
+}
+
+impl<I: Iterator<Item = u32>> Iterator for Words<I> {
+    type Item = Word;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<Word> {
+        let item = self.items.next()?;
+        let short = item & SHORT_MASK;
+        if short == 0 {
+            return self.whole(item);
+        }
+        self.ticks = self.ticks.wrapping_add(u64::from(item >> SHORT_BITS));
+        Some(Word { ticks: self.ticks, code: u64::from(short) + TO_SHORT })
+    }
+
+    /// At most as many words as items.
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (0, self.items.size_hint().1)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::PAYLOAD;
 
-    fn there_and_back(words: &[u64]) -> usize {
-        let (mut items, mut back) = (Vec::new(), Vec::new());
-        pack(words.iter().copied(), &mut items);
-        unpack(items.iter().copied(), &mut back);
-        assert_eq!(back, words);
-        items.len()
+    fn event(ticks: u64, code: u64) -> Word {
+        Word { ticks, code }
     }
-
-    fn event(ticks: u64, code: u64) -> u64 {
-        ticks << CODE_BITS | code
+    fn words(items: &[u32]) -> Vec<Word> {
+        Words::of(items.iter().copied()).collect()
+    }
+    fn item(delta: u32, short: u32) -> u32 {
+        delta << SHORT_BITS | short
     }
 
     #[test]
-    fn usual_events_take_half_the_room() {
-        let words: Vec<_> = (0..100).map(|n| event(n * 40, [256, code::LEAVE][n as usize % 2])).collect();
-        assert_eq!(there_and_back(&words), 100);
-    }
-
-    #[test]
-    fn every_word_comes_back() {
-        let region = code::FIRST_REGION;
-        let words = [
-            event(5, region),
-            event(5, region + 1021),
-            event(5, region + 1022),
-            event(5 + MAX_DELTA - 1, code::LEAVE),
-            event(5 + 2 * MAX_DELTA, code::LEAVE),
-            event(3, region + CODE_MASK - 300),
-            event(4, code::CLOSE_TO),
-            PAYLOAD | 2,
-            event(6, code::LEAVE),
-            code::REBASE,
-            PAYLOAD | event(1 << 38, code::REBASE),
-            event(0, code::LEAVE),
-            event(9, code::LANE_END),
-            u64::MAX,
-            event((1 << 40) - 1, region),
-            event(0, 100),
-            event(1, region),
+    fn items_are_relative_to_the_event_before() {
+        let word = event((1 << 40) - 1, code::FIRST_REGION + 9_000);
+        let items = [
+            item(7, 2),
+            item(0, LEAVE),
+            WORD,
+            word.bits() as u32,
+            (word.bits() >> 32) as u32,
+            SECOND,
+            u32::MAX,
+            u32::MAX,
+            item(MAX_DELTA as u32 - 1, SHORT_MASK),
         ];
-        there_and_back(&words);
-        there_and_back(&[]);
+        let last_region = code::FIRST_REGION + u64::from(SHORT_MASK) - 2;
+        let expected = [
+            event(7, code::FIRST_REGION),
+            event(7, code::LEAVE),
+            word,
+            Word::from_bits(u64::MAX),
+            event((1 << 40) + MAX_DELTA - 2, last_region),
+        ];
+        assert_eq!(words(&items), expected);
+        assert_eq!((short_code(last_region as u32), short_code(last_region as u32 + 1)), (SHORT_MASK, 0));
     }
 
     #[test]
     fn items_that_end_too_early_give_what_is_whole() {
-        let mut words = Vec::new();
-        unpack([257 << SHORT_BITS | 1, VERBATIM, 7].into_iter(), &mut words);
-        assert_eq!(words, [event(257, code::LEAVE)]);
+        let whole = [item(3, LEAVE), WORD, 7, 0];
+        assert_eq!(words(&whole), [event(3, code::LEAVE), Word::from_bits(7)]);
+        for len in 1..4 {
+            assert_eq!(words(&whole[..len]), [event(3, code::LEAVE)], "{len} items");
+        }
+        assert_eq!(words(&[item(3, LEAVE), 0, item(3, LEAVE)]), [event(3, code::LEAVE)]);
+        assert_eq!(words(&[item(3, LEAVE), 3 << SHORT_BITS, 5, 5]), [event(3, code::LEAVE)]);
     }
 }

@@ -9,9 +9,9 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicUsize};
 use std::sync::{Mutex, OnceLock};
 
-use crate::format::{CHUNK_BYTES, Chunk, MAX_SEGMENTS, PAGE, kind};
+use crate::format::{CHUNK_BYTES, CHUNK_ITEMS, CHUNK_PAYLOAD, Chunk, EVENTS_HEAD, MAX_SEGMENTS, PAGE, kind};
 use crate::os;
-use crate::pack;
+use crate::pack::{WORD_ITEMS, Word, Words};
 use crate::replay::ChunkWords;
 use crate::sink::{Sink, SinkState};
 use crate::writer::Writer;
@@ -43,6 +43,8 @@ pub(crate) struct Pool {
     /// Entries of `segments` that were promised to somebody; some may not be there yet.
     promised: AtomicUsize,
     chunks: AtomicUsize,
+    /// Chunks that wait to be written out.
+    full: AtomicUsize,
     /// Held while the pool grows, so that many threads that start at once do not each add a segment.
     growing: Mutex<()>,
 }
@@ -55,6 +57,7 @@ impl Pool {
             segments,
             promised: AtomicUsize::new(0),
             chunks: AtomicUsize::new(0),
+            full: AtomicUsize::new(0),
             growing: Mutex::new(()),
         };
         pool.grow(writer, CHUNKS_PER_THREAD)?;
@@ -140,26 +143,29 @@ impl Pool {
         })
     }
 
-    fn take(&self, from: u8, to: u8) -> Option<ChunkId> {
-        self.ids().find(|&id| self.state(id).compare_exchange(from, to, AcqRel, Relaxed).is_ok())
+    fn change(&self, id: ChunkId, from: u8, to: u8) -> bool {
+        let state = self.state(id);
+        // To read first spares the others the cache line of a state that does not fit.
+        state.load(Relaxed) == from && state.compare_exchange(from, to, AcqRel, Relaxed).is_ok()
     }
 
     /// Makes a free chunk the caller's.
     pub(crate) fn take_free(&self) -> Option<ChunkId> {
-        self.take(FREE, OWNED)
+        self.ids().find(|&id| self.change(id, FREE, OWNED))
     }
 
     /// Takes a full chunk whose turn it is, gives it to `work` with its sink held, and makes it the
     /// caller's. `work` must leave it cleared.
     pub(crate) fn take_full(&self, mut work: impl FnMut(ChunkId, &mut SinkState)) -> Option<ChunkId> {
         self.ids().find(|&id| {
-            if self.state(id).compare_exchange(FULL, CLAIMED, AcqRel, Relaxed).is_err() {
+            if !self.change(id, FULL, CLAIMED) {
                 return false;
             }
             match self.sink(id).try_turn(self.chunk(id)) {
                 Some(mut state) => {
                     work(id, &mut state);
                     self.state(id).store(OWNED, Release);
+                    self.full.fetch_sub(1, Relaxed);
                     true
                 }
                 None => {
@@ -175,9 +181,12 @@ impl Pool {
         self.ids().any(|id| matches!(self.state(id).load(Relaxed), FULL | CLAIMED))
     }
 
-    /// The owner hands its chunk over to be written out.
-    pub(crate) fn hand_over(&self, id: ChunkId) {
+    /// The owner hands its chunk over to be written out. Says whether a quarter of all chunks wait
+    /// by now: to be told of each one would cost more than to write it out.
+    pub(crate) fn hand_over(&self, id: ChunkId) -> bool {
+        let full = self.full.fetch_add(1, Relaxed) + 1;
         self.state(id).store(FULL, Release);
+        full >= self.len() / 4
     }
 
     /// Makes a cleared chunk of the caller's free.
@@ -195,57 +204,43 @@ impl Chunk {
         self.owner.store(lane + 1, Release);
     }
 
-    /// Appends the events to the file as a block; only for who owns or claimed the chunk. `items` is
-    /// room that is used again from chunk to chunk.
-    ///
-    /// Gives the size of the payload.
-    pub(crate) fn write_out(&self, writer: &Writer, items: &mut Vec<u32>) -> io::Result<u64> {
-        items.clear();
-        // The head of the payload is that of the chunk itself.
-        for number in [self.depth.load(Relaxed), self.base.load(Relaxed)] {
-            items.extend([number as u32, (number >> 32) as u32]);
-        }
-        let head = items.len();
-        pack::pack(self.filled(), items);
-        if items.len() == head {
+    /// Appends the events to the file as a block, just as they lie here; only for who owns or claimed
+    /// the chunk. Gives the size of the payload.
+    pub(crate) fn write_out(&self, writer: &Writer) -> io::Result<u64> {
+        let filled = self.filled();
+        if filled == 0 {
             return Ok(0);
         }
+        let len = EVENTS_HEAD + size_of_val(&self.items[..filled]);
+        let start = std::ptr::from_ref(self).cast::<u8>();
+        // SAFETY: the bytes lie inside the chunk, all of them are initialised, and nobody writes to
+        // them now: the caller owns it.
+        let payload = unsafe { std::slice::from_raw_parts(start.add(CHUNK_PAYLOAD), len) };
         let (lane, sequence) = (self.owner.load(Relaxed) - 1, self.sequence.load(Relaxed));
-        let payload = as_bytes(items);
         writer.append(kind::EVENTS, lane, sequence, &[payload])?;
-        Ok(payload.len() as u64)
+        Ok(len as u64)
     }
 
-    /// The words up to the first empty one.
-    fn filled(&self) -> impl Iterator<Item = u64> + '_ {
-        self.words.iter().map(|word| word.load(Relaxed)).take_while(|&word| word != 0)
+    /// The number of items up to the last one that is not 0; a last word may end in a half that is.
+    fn filled(&self) -> usize {
+        let last = self.items.iter().rposition(|item| item.load(Relaxed) != 0);
+        last.map_or(0, |last| (last + WORD_ITEMS).min(CHUNK_ITEMS))
     }
 
-    /// Gives the events to `use_words`; only for who owns or claimed the chunk.
-    pub(crate) fn with_words<T>(&self, use_words: impl FnOnce(&ChunkWords<'_>) -> T) -> T {
-        let filled = self.filled().count();
-        // SAFETY: an atomic has the layout of its number, and nobody writes to the chunk now: the
-        // caller owns it.
-        let words = unsafe { std::slice::from_raw_parts(self.words.as_ptr().cast::<u64>(), filled) };
+    /// The events; only for who owns or claimed the chunk.
+    pub(crate) fn words(&self) -> ChunkWords<impl Iterator<Item = Word> + '_> {
         let (sequence, depth) = (self.sequence.load(Relaxed), self.depth.load(Relaxed));
-        use_words(&ChunkWords { sequence, depth, base: self.base.load(Relaxed), words })
+        let words = Words::of(self.items.iter().map(|item| item.load(Relaxed)));
+        ChunkWords { sequence, depth, base: self.base.load(Relaxed), words }
     }
 
-    /// Empties the chunk; only for who owns or claimed it. The words go first: while the head is
+    /// Empties the chunk; only for who owns or claimed it. The items go first: while the head is
     /// there they are still those of the block that was written.
     pub(crate) fn clear(&self) {
-        for word in self.words.iter().take_while(|word| word.load(Relaxed) != 0) {
-            word.store(0, Relaxed);
-        }
+        let items = self.items.as_ptr().cast_mut();
+        // SAFETY: the items lie inside the chunk, zeros are a value of atomics, which may be written
+        // to through a shared reference, and nobody else accesses them now: the caller owns them.
+        unsafe { items.write_bytes(0, self.filled()) };
         self.owner.store(0, Release);
     }
-}
-
-/// The items as the file holds them.
-fn as_bytes(items: &mut [u32]) -> &[u8] {
-    for item in items.iter_mut() {
-        *item = item.to_le();
-    }
-    // SAFETY: any four bytes of a number are bytes, and u8 needs no alignment.
-    unsafe { std::slice::from_raw_parts(items.as_ptr().cast(), size_of_val(items)) }
 }

@@ -40,8 +40,8 @@ pub(crate) struct Recorder {
     event_bytes: AtomicU64,
     totals_written: AtomicU64,
     /// Held while full chunks are emptied by the drainer, so that finalize knows when none is half
-    /// done. Room for the packed words of a chunk.
-    draining: Mutex<Vec<u32>>,
+    /// done.
+    draining: Mutex<()>,
     drainer: OnceLock<Thread>,
     /// Set by the first failure to write, which is reported; the others are only counted.
     failed: AtomicBool,
@@ -161,11 +161,10 @@ impl Recorder {
             let room = share.saturating_sub(self.pool.len());
             (room >= CHUNKS_PER_THREAD).then(|| self.pool.take_grown(&self.writer, room))?
         });
-        let next = next.or_else(|| self.pool.take_full(|id, state| self.empty(id, state, &mut Vec::new())));
+        let next = next.or_else(|| self.pool.take_full(|id, state| self.empty(id, state)));
         match (next, full) {
             (Some(next), Some(full)) => {
-                self.pool.hand_over(full);
-                self.wake_drainer();
+                self.hand_over(full);
                 self.pool.assign(next, sink);
                 Some(next)
             }
@@ -177,8 +176,7 @@ impl Recorder {
             (None, full) => match self.pool.take_grown(&self.writer, usize::MAX) {
                 Some(next) => {
                     if let Some(full) = full {
-                        self.pool.hand_over(full);
-                        self.wake_drainer();
+                        self.hand_over(full);
                     }
                     self.pool.assign(next, sink);
                     Some(next)
@@ -194,10 +192,18 @@ impl Recorder {
         }
     }
 
+    /// Leaves a full chunk to the drainer, which looks for such every now and then; woken when there
+    /// are many.
+    fn hand_over(&self, full: ChunkId) {
+        if self.pool.hand_over(full) {
+            self.wake_drainer();
+        }
+    }
+
     /// Empties a chunk of the caller's, unless an earlier one of the lane is still at work.
     fn empty_own(&self, id: ChunkId) -> bool {
         let turn = self.pool.sink(id).try_turn(self.pool.chunk(id));
-        turn.map(|mut state| self.empty(id, &mut state, &mut Vec::new())).is_some()
+        turn.map(|mut state| self.empty(id, &mut state)).is_some()
     }
 
     /// Takes back the chunk of a lane that ends.
@@ -213,12 +219,12 @@ impl Recorder {
 
     /// Puts the events of a chunk where they belong and clears it. The caller owns or claimed it, and
     /// it is its turn.
-    fn empty(&self, id: ChunkId, state: &mut SinkState, items: &mut Vec<u32>) {
+    fn empty(&self, id: ChunkId, state: &mut SinkState) {
         let (chunk, sink) = (self.pool.chunk(id), self.pool.sink(id));
         let write = || {
             let within = self.event_bytes.load(Relaxed) < self.settings.event_limit;
             within
-                && match chunk.write_out(&self.writer, items) {
+                && match chunk.write_out(&self.writer) {
                     Ok(size) => {
                         self.event_bytes.fetch_add(size, Relaxed);
                         true
@@ -236,11 +242,11 @@ impl Recorder {
 
     /// Empties all chunks that are full.
     pub(crate) fn drain(&self) {
-        let mut items = lock(&self.draining);
+        let _one_at_a_time = lock(&self.draining);
         // A chunk whose turn it is not waits for one that another thread empties just now, or that
         // a thread was killed with in hand: what is left over stays in the pool, and is not lost.
         for _ in 0..1_000 {
-            while let Some(id) = self.pool.take_full(|id, state| self.empty(id, state, &mut items)) {
+            while let Some(id) = self.pool.take_full(|id, state| self.empty(id, state)) {
                 self.pool.give_back(id);
             }
             if !self.pool.has_full() {
@@ -295,6 +301,7 @@ impl Recorder {
     }
 
     fn drain_for_ever(&self) {
+        os::signals_stay_blocked();
         lane::unrecorded(|| {
             let mut beats = 0_u32;
             loop {

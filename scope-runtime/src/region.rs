@@ -10,6 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockWriteGuard};
 
 use crate::format::{Fields, code, kind};
 use crate::lane::{self, Guard};
+use crate::pack;
 use crate::recorder::Recorder;
 
 /// One place in the source that the attribute or [`region!`](crate::region) has marked.
@@ -18,6 +19,8 @@ use crate::recorder::Recorder;
 pub struct Site {
     /// Event code of the region; 0 until registered.
     code: AtomicU32,
+    /// Its short code (`pack.rs`); 0 where it has none.
+    short_code: AtomicU32,
     name: SiteName,
     module: &'static str,
     file: &'static str,
@@ -37,7 +40,7 @@ impl Site {
     /// A site with a name given by hand.
     #[doc(hidden)]
     pub const fn named(name: &'static str, module: &'static str, file: &'static str, line: u32) -> Site {
-        Site { code: AtomicU32::new(0), name: SiteName::Given(name), module, file, line }
+        Site::new(SiteName::Given(name), module, file, line)
     }
 
     /// A site named after the function that holds the item whose path `item` gives.
@@ -60,7 +63,12 @@ impl Site {
         file: &'static str,
         line: u32,
     ) -> Site {
-        Site { code: AtomicU32::new(0), name: SiteName::Path { item, prefix }, module, file, line }
+        Site::new(SiteName::Path { item, prefix }, module, file, line)
+    }
+
+    const fn new(name: SiteName, module: &'static str, file: &'static str, line: u32) -> Site {
+        let (code, short_code) = (AtomicU32::new(0), AtomicU32::new(0));
+        Site { code, short_code, name, module, file, line }
     }
 
     /// Enters the region until the guard is dropped.
@@ -74,6 +82,12 @@ impl Site {
     #[inline]
     pub(crate) fn code(&self) -> u64 {
         u64::from(self.code.load(Relaxed))
+    }
+
+    /// The short code, 0 when not registered yet or when there is none.
+    #[inline]
+    pub(crate) fn short_code(&self) -> u32 {
+        self.short_code.load(Relaxed)
     }
 
     /// The event code, registering the site if need be.
@@ -92,7 +106,9 @@ impl Site {
             };
             let definition =
                 Definition { name, module: self.module, file: self.file, line: self.line, by_hand };
-            self.code.store(registry.define(definition), Relaxed);
+            let code = registry.define(definition);
+            self.code.store(code, Relaxed);
+            self.short_code.store(pack::short_code(code), Relaxed);
         }
         self.code()
     }

@@ -21,6 +21,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::format::{CODE_BITS, FieldReader, Fields, PAYLOAD, code, has_payload, parts_of};
+use crate::pack::Word;
 
 /// Receives the calls of one lane. Times are ticks of the recording clock and never go back.
 pub(crate) trait Visitor {
@@ -28,6 +29,12 @@ pub(crate) trait Visitor {
     fn enter(&mut self, region: u32, at: u64);
     /// The innermost open call ends; `cut` when it did not end by itself.
     fn leave(&mut self, at: u64, cut: Cut);
+    /// A call that calls nothing: it is entered, and left by itself.
+    #[inline]
+    fn leaf(&mut self, region: u32, start: u64, end: u64) {
+        self.enter(region, start);
+        self.leave(end, Cut::No);
+    }
     /// An instance of an async region is polled.
     fn begin_poll(&mut self, poll: Poll, at: u64);
     /// The poll, which is the innermost frame, ends, and maybe with it the instance.
@@ -132,11 +139,11 @@ impl LaneEnd {
 }
 
 /// The words of one chunk, with what its head says.
-pub(crate) struct ChunkWords<'a> {
+pub(crate) struct ChunkWords<W> {
     pub(crate) sequence: u64,
     pub(crate) depth: u64,
     pub(crate) base: u64,
-    pub(crate) words: &'a [u64],
+    pub(crate) words: W,
 }
 
 /// The state between two chunks of a lane.
@@ -145,6 +152,8 @@ pub(crate) struct Replay<V> {
     pub(crate) visitor: V,
     /// Where sessions end and begin again, in order of time; the ones not passed yet.
     edges: VecDeque<SessionEdge>,
+    /// Up to these ticks nothing of that kind happens: those of the first edge, 0 outside sessions.
+    next_edge: u64,
     /// Whether the time reached so far is inside a session.
     in_session: bool,
     session: u32,
@@ -176,6 +185,7 @@ impl<V: Visitor> Replay<V> {
         Replay {
             visitor,
             edges: edges.iter().copied().collect(),
+            next_edge: edges.first().map_or(u64::MAX, |edge| edge.ticks),
             in_session: true,
             session: 0,
             dead: 0,
@@ -267,50 +277,89 @@ impl<V: Visitor> Replay<V> {
             replay.aside.insert(fields.u64()?, fields.u64s()?);
         }
         replay.edges = edges.iter().copied().filter(|edge| edge.ticks >= replay.now).collect();
+        replay.note_next_edge();
         Some(replay)
     }
 
     /// Replays the next chunk. Where one is missing before it, what is open is cut.
-    pub(crate) fn chunk(&mut self, chunk: &ChunkWords<'_>) {
+    pub(crate) fn chunk(&mut self, chunk: ChunkWords<impl Iterator<Item = Word>>) {
         if chunk.sequence != self.next_sequence {
             self.cut_open();
             self.dead = chunk.depth;
         }
         self.next_sequence = chunk.sequence + 1;
         let mut base = chunk.base;
-        let mut from = 0;
-        while let Some(&position) = self.marks.front() {
-            let (_, sequence, word) = parts_of(position);
-            if sequence > chunk.sequence {
-                break;
-            }
-            self.marks.pop_front();
-            if sequence == chunk.sequence && word >= from && word <= chunk.words.len() {
-                self.words(&chunk.words[from..word], &mut base);
-                from = word;
-                self.visitor.mark(position);
-            }
+        let is_watched = self.marks.front().is_some_and(|&mark| parts_of(mark).1 <= chunk.sequence);
+        if is_watched {
+            self.marks.retain(|&mark| parts_of(mark).1 >= chunk.sequence);
+            self.words::<true>(chunk.sequence, chunk.words, &mut base);
+        } else {
+            self.words::<false>(chunk.sequence, chunk.words, &mut base);
         }
-        self.words(&chunk.words[from..], &mut base);
+        if self.end.first_ticks.is_some() {
+            self.end.last_ticks = self.now;
+        }
     }
 
-    fn words(&mut self, words: &[u64], base: &mut u64) {
-        let mut words = words.iter();
-        while let Some(&word) = words.next() {
-            let at = base.wrapping_add(word >> CODE_BITS);
-            match word & ((1 << CODE_BITS) - 1) {
-                code::LEAVE => self.leave(at),
+    /// The events of a chunk. Where `WATCHED`, the visitor is told of the marks between them.
+    fn words<const WATCHED: bool>(
+        &mut self,
+        sequence: u64,
+        mut words: impl Iterator<Item = Word>,
+        base: &mut u64,
+    ) {
+        // Words are no more than items, so the bound tells how many items are left.
+        let items = |words: &dyn Iterator<Item = Word>| words.size_hint().1.unwrap_or(0);
+        let all_items = if WATCHED { items(&words) } else { 0 };
+        // A call that was entered by the word before: most are left by the next.
+        let mut entered: Option<(u32, u64)> = None;
+        loop {
+            if WATCHED && self.is_at_mark(sequence, all_items - items(&words)) {
+                if let Some((region, start)) = entered.take() {
+                    self.enter(region, start);
+                }
+                self.pass_mark();
+                continue;
+            }
+            let Some(word) = words.next() else { break };
+            let Word { ticks, code: event } = word;
+            let at = base.wrapping_add(ticks);
+            if let Some((region, start)) = entered.take() {
+                if event == code::LEAVE && start.max(at) <= self.next_edge {
+                    self.leaf(region, start, at);
+                    continue;
+                }
+                self.enter(region, start);
+            }
+            match event {
+                code::LEAVE => self.leave_call(at),
                 region if region >= code::FIRST_REGION => {
-                    self.enter((region - code::FIRST_REGION) as u32, at)
+                    entered = Some(((region - code::FIRST_REGION) as u32, at));
                 }
                 two_words if has_payload(two_words) => match words.next() {
-                    Some(payload) if two_words == code::REBASE => *base = payload & !PAYLOAD,
-                    Some(payload) => self.event(two_words, payload & !PAYLOAD, at),
-                    None => return,
+                    Some(payload) if two_words == code::REBASE => *base = payload.bits() & !PAYLOAD,
+                    Some(payload) => self.event(two_words, payload.bits() & !PAYLOAD, at),
+                    None => break,
                 },
                 // A code of which this version knows nothing says nothing about calls.
                 _ => {}
             }
+        }
+        if let Some((region, start)) = entered {
+            self.enter_last(region, start);
+        }
+    }
+
+    fn is_at_mark(&self, sequence: u64, items: usize) -> bool {
+        self.marks.front().is_some_and(|&mark| {
+            let (_, of, item) = parts_of(mark);
+            of == sequence && item <= items
+        })
+    }
+
+    fn pass_mark(&mut self) {
+        if let Some(mark) = self.marks.pop_front() {
+            self.visitor.mark(mark);
         }
     }
 
@@ -347,13 +396,17 @@ impl<V: Visitor> Replay<V> {
     }
 
     /// Moves to the time of an event.
+    #[inline]
     fn pass(&mut self, at: u64) {
-        self.pass_edges(at);
+        if at > self.next_edge {
+            self.pass_edges(at);
+        }
         self.now = self.now.max(at);
         self.end.first_ticks.get_or_insert(at);
         self.end.last_ticks = self.now;
     }
 
+    #[cold]
     fn pass_edges(&mut self, at: u64) {
         while let Some(&edge) = self.edges.front()
             && edge.ticks < at
@@ -367,11 +420,18 @@ impl<V: Visitor> Replay<V> {
             }
             self.in_session = edge.begins;
         }
+        self.note_next_edge();
+    }
+
+    fn note_next_edge(&mut self) {
+        let edge = self.edges.front().map_or(u64::MAX, |edge| edge.ticks);
+        self.next_edge = if self.in_session { edge } else { 0 };
     }
 
     /// Learns of an edge while the replay goes on; it is later than all known ones.
     pub(crate) fn add_edge(&mut self, edge: SessionEdge) {
         self.edges.push_back(edge);
+        self.note_next_edge();
     }
 
     /// Cuts all open calls now; their guards still exist in the program.
@@ -393,6 +453,14 @@ impl<V: Visitor> Replay<V> {
         }
     }
 
+    /// [`Replay::enter`] where it is not worth a copy of its code.
+    #[cold]
+    #[inline(never)]
+    fn enter_last(&mut self, region: u32, at: u64) {
+        self.enter(region, at);
+    }
+
+    #[inline(always)]
     fn enter(&mut self, region: u32, at: u64) {
         self.pass(at);
         if self.in_session {
@@ -404,7 +472,34 @@ impl<V: Visitor> Replay<V> {
         }
     }
 
+    /// A call is entered and left again before anything else happens. The session goes on.
+    #[inline(always)]
+    fn leaf(&mut self, region: u32, start: u64, end: u64) {
+        let begun = self.now.max(start);
+        self.now = begun.max(end);
+        self.end.first_ticks.get_or_insert(start);
+        if end < start {
+            self.end.faulty += 1;
+        }
+        self.visitor.leaf(region, begun, self.now);
+    }
+
+    /// The innermost frame ends, which is a call nearly always.
+    #[inline(always)]
+    fn leave_call(&mut self, at: u64) {
+        match self.open.last().copied() {
+            Some(start) if self.polls.is_empty() && at <= self.next_edge => {
+                self.open.truncate(self.open.len() - 1);
+                self.now = self.now.max(at);
+                self.end.faulty += u64::from(at < start);
+                self.visitor.leave(self.now, Cut::No);
+            }
+            _ => self.leave(at),
+        }
+    }
+
     /// The innermost frame ends.
+    #[inline(never)]
     pub(crate) fn leave(&mut self, at: u64) {
         self.pass(at);
         self.close_innermost(at, Cut::No);
@@ -569,7 +664,12 @@ mod tests {
         let edges: Vec<_> = edges.iter().map(|&(ticks, begins)| SessionEdge { ticks, begins }).collect();
         let mut replay = Replay::new(Calls::default(), &edges);
         for &(sequence, depth, words) in chunks {
-            replay.chunk(&ChunkWords { sequence, depth, base: 0, words });
+            replay.chunk(ChunkWords {
+                sequence,
+                depth,
+                base: 0,
+                words: words.iter().copied().map(Word::from_bits),
+            });
         }
         replay.finish(end)
     }

@@ -69,7 +69,7 @@ impl Sink {
             Fold::new(number, chunk.depth.load(Relaxed), chunk.base.load(Relaxed), &edges)
         });
         let before = fold.calls();
-        chunk.with_words(|words| fold.chunk(words));
+        fold.chunk(chunk.words());
         fold.calls() - before
     }
 }

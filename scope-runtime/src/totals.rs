@@ -119,8 +119,8 @@ impl Whole {
 pub struct PathTree {
     nodes: Vec<PathTotals>,
     by_step: IdMap,
-    /// Steps taken last: two per node, by the lowest bit of the region, those from the top in front.
-    /// Most regions call one or two others, and these look-ups stay where the nodes are.
+    /// The last two different steps that were looked up, per node, those from the top in front. Most
+    /// regions call one or two others, and these look-ups stay where the nodes are.
     recent: Vec<[Step; 2]>,
 }
 
@@ -151,8 +151,8 @@ impl PathTree {
     #[inline]
     pub fn step(&mut self, parent: Option<PathId>, region: RegionId) -> PathId {
         let from = parent.map_or(0, |PathId(parent)| parent as usize + 1);
-        if let Some(recent) = self.recent.get(from) {
-            let step = recent[region.0 as usize & 1];
+        if let Some([newer, older]) = self.recent.get(from) {
+            let step = if newer.region == region.0 { newer } else { older };
             if step.region == region.0 && step.to != TOP {
                 return PathId(step.to);
             }
@@ -169,7 +169,8 @@ impl PathTree {
         }
         let from = parent.map_or(0, |PathId(parent)| parent as usize + 1);
         self.recent.resize(self.nodes.len() + 1, [NO_STEP; 2]);
-        self.recent[from][region.0 as usize & 1] = Step { region: region.0, to: id };
+        let [newer, older] = &mut self.recent[from];
+        *older = std::mem::replace(newer, Step { region: region.0, to: id });
         PathId(id)
     }
 
@@ -241,7 +242,7 @@ impl PathTree {
 
     /// Adds a part of a call that is counted by [`add_whole`](Self::add_whole): `duration_ns` in which
     /// it ran, of which `self_ns` outside its children.
-    pub fn add_part(&mut self, path: PathId, duration_ns: i64, self_ns: i64) {
+    pub(crate) fn add_part(&mut self, path: PathId, duration_ns: i64, self_ns: i64) {
         let node = &mut self.nodes[path.0 as usize];
         node.inclusive_ns = node.inclusive_ns.saturating_add(duration_ns);
         node.self_ns = node.self_ns.saturating_add(self_ns);
@@ -287,6 +288,19 @@ impl PathTree {
         node.wall_ns = node.wall_ns.saturating_add(other.wall_ns);
         node.inclusive_ns = node.inclusive_ns.saturating_add(other.inclusive_ns);
         node.self_ns = node.self_ns.saturating_add(other.self_ns);
+    }
+
+    /// Adds all paths of another tree with the same regions, as if its calls had come after those of
+    /// this one; gives where each of its nodes went.
+    pub(crate) fn add_tree(&mut self, other: &PathTree) -> Vec<PathId> {
+        let mut paths: Vec<PathId> = Vec::with_capacity(other.nodes.len());
+        for node in &other.nodes {
+            let parent = node.parent.map(|PathId(parent)| paths[parent as usize]);
+            let path = self.step(parent, node.region);
+            self.add_totals(path, node);
+            paths.push(path);
+        }
+        paths
     }
 
     /// The totals of reconstructed calls; nodes in order of the first call of each path.

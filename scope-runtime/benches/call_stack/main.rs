@@ -5,6 +5,8 @@
 //! build; then the odd shapes, in ns per call. Without a Python that has scope-profiler 0.7.5 our
 //! side is measured alone.
 
+mod columns;
+#[path = "../common/tree8.rs"]
 mod tree8;
 
 use std::fs;
@@ -13,10 +15,10 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+use columns::Columns;
 use scope_runtime::call_stack::{CallArrays, Mode, RegionCalls, build_call_arrays};
 use scope_runtime::pstats::{PstatsOptions, build_pstats_dict};
 use scope_runtime::totals::PathTree;
-use tree8::Columns;
 
 const ROUNDS: usize = 5;
 
@@ -27,7 +29,7 @@ fn main() {
     println!("{:34} {:>8} {:>9} {:>7}", "", "ours", "reference", "ratio");
     let mut one_lane_ns = 0.0;
     for lanes in [1, 8] {
-        let columns = tree8::columns(calls, lanes);
+        let columns = columns::columns(calls, lanes);
         if let Some(reference) = &mut reference {
             reference.load(&columns, lanes > 1);
         }
@@ -37,8 +39,8 @@ fn main() {
         }
     }
     println!("\nns per call and its ratio to the build of one lane");
-    odd_shape("100,000 lanes of 10", tree8::columns(1_000_000, 100_000), true, one_lane_ns);
-    odd_shape("one lane, 1 million calls", tree8::columns(1_000_000, 1), false, one_lane_ns);
+    odd_shape("100,000 lanes of 10", columns::columns(1_000_000, 100_000), true, one_lane_ns);
+    odd_shape("one lane, 1 million calls", columns::columns(1_000_000, 1), false, one_lane_ns);
     odd_shape("recursion 100,000 deep, 10 times", recursion(), false, one_lane_ns);
     odd_shape("1 million call paths", distinct_paths(), false, one_lane_ns);
 }
@@ -69,15 +71,23 @@ fn compare(columns: &Columns, lanes: usize, mut reference: Option<&mut Reference
     }
     let titles = ["build call arrays", "pstats by path", "pstats by name", "plain copy of the arrays"];
     let [build, ..] = std::array::from_fn::<f64, 4, _>(|step| {
-        let (ours, theirs) = (median(&mut times[step].0), median(&mut times[step].1));
+        let ours = median(&mut times[step].0).expect("our side was measured");
+        let theirs = median(&mut times[step].1);
         let title = format!("{}, {lanes} lane(s)", titles[step]);
-        println!("{title:34} {ours:8.3} {theirs:9.3} {:6.1}x", theirs / ours);
+        match theirs {
+            Some(theirs) => println!("{title:34} {ours:8.3} {theirs:9.3} {:6.1}x", theirs / ours),
+            None => println!("{title:34} {ours:8.3}"),
+        }
         ours
     });
     let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
     let title = format!("extra peak MiB of the build, {lanes}");
     let (ours, theirs) = (mib(memory.0), mib(memory.1));
-    println!("{title:34} {ours:8.0} {theirs:9.0} {:7.2}", ours / theirs);
+    if theirs > 0.0 {
+        println!("{title:34} {ours:8.0} {theirs:9.0} {:7.2}", ours / theirs);
+    } else {
+        println!("{title:34} {ours:8.0}");
+    }
     build
 }
 
@@ -94,7 +104,9 @@ fn odd_shape(title: &str, columns: Columns, threads: bool, one_lane_ns: f64) {
         times[2].push(measured(|| build_pstats_dict(&arrays, None, true, &options)).1);
         times[3].push(measured(|| build_pstats_dict(&arrays, None, false, &options)).1);
     }
-    let [build, totals, paths, names] = times.map(|mut times| median(&mut times) * 1e9 / calls as f64);
+    let per_call =
+        |mut times: Vec<f64>| median(&mut times).map_or(0.0, |seconds| seconds * 1e9 / calls as f64);
+    let [build, totals, paths, names] = times.map(per_call);
     println!(
         "{title:34} build {build:6.1} ({:.2}x)  path totals {totals:6.1}  pstats by path {paths:6.1}  by name {names:6.1}",
         build / one_lane_ns
@@ -168,9 +180,10 @@ fn memory(field: &str) -> u64 {
     line.and_then(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok()).unwrap_or(0) * 1024
 }
 
-fn median(times: &mut [f64]) -> f64 {
+/// `None` when nothing was measured.
+fn median(times: &mut [f64]) -> Option<f64> {
     times.sort_by(f64::total_cmp);
-    times.get(times.len() / 2).copied().unwrap_or(f64::NAN)
+    times.get(times.len() / 2).copied()
 }
 
 /// A Python process that does one step at a time.

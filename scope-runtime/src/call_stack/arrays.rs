@@ -118,6 +118,17 @@ impl CallArrays {
         }
     }
 
+    /// Appends `count` calls whose columns are to be filled in, without region and lane.
+    pub(super) fn append_zeros(&mut self, count: usize) {
+        let calls = self.len() + count;
+        self.start_ns.resize(calls, 0);
+        self.end_ns.resize(calls, 0);
+        self.call_index.resize(calls, 0);
+        self.depth.resize(calls, 0);
+        self.parent.resize(calls, 0);
+        self.exclusive_ns.resize(calls, 0);
+    }
+
     /// Number of calls.
     pub fn len(&self) -> usize {
         self.start_ns.len()

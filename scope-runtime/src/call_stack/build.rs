@@ -6,19 +6,20 @@
 //!               z [4,4]                     z is inside b, and closed from tick 5 on
 //! ```
 //!
-//! Cost is one step per call whatever the depth; ranks with thousands of lanes go lane by lane, see
-//! `by_lane`.
+//! Cost is one step per call whatever the depth, and whatever the number of lanes: with thousands of
+//! them the stacks of the next calls are asked for before they are needed.
 
 use std::sync::Arc;
 
-use super::arrays::{CallArrays, NO_PARENT, RegionTable};
-use super::error::{CallAt, NestingError};
+use super::arrays::{CallArrays, RegionTable};
+use super::error::NestingError;
+use super::faults::{Faults, Outer, first_faulty};
+use super::ids;
 use super::input::{RegionCalls, count_calls};
-use super::lanes::Lanes;
-use super::open_calls::{NewCalls, Stack};
-use super::order::{Item, Run, in_order, ordered};
+use super::open_calls::Stacks;
+use super::order::{Item, Order, ordered};
 use super::reference;
-use super::{by_lane, ids};
+use super::sort::Sorted;
 
 /// Whose answer is wanted where the reference differs from what is right.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -75,7 +76,7 @@ pub fn build_call_arrays(regions: &[RegionCalls<'_>], mode: Mode) -> Result<Call
             return Err(NestingError::ReferenceOverflow);
         }
     }
-    Ok(reconstruct(regions, calls, Faults::Fail)?.calls)
+    Ok(reconstruct(regions, calls, None)?.calls)
 }
 
 /// As [`build_call_arrays`], but a lane that does not nest is left out or repaired.
@@ -102,148 +103,89 @@ pub fn build_good_lanes(regions: &[RegionCalls<'_>], bad: BadLanes) -> Result<La
     if let Some(calls) = ids::build(regions, calls) {
         return Ok(LaneReport { calls, errors: Vec::new(), repaired: 0 });
     }
-    let faults = match bad {
-        BadLanes::Drop => Faults::Drop,
-        BadLanes::Repair => Faults::Repair,
-    };
-    reconstruct(regions, calls, faults)
+    reconstruct(regions, calls, Some(bad))
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Faults {
-    Fail,
-    Drop,
-    Repair,
-}
-
+/// `bad` is `None` when the first fault is the result.
 fn reconstruct(
     regions: &[RegionCalls<'_>],
     calls: usize,
-    faults: Faults,
+    bad: Option<BadLanes>,
 ) -> Result<LaneReport, NestingError> {
-    let lanes = Lanes::find(regions);
-    // The longer of two calls that start together encloses the other, so it goes first.
-    let longest_first = |item: &Item, _: &[Run]| !ordered(item.end);
-    if lanes.count() > MANY_LANES
-        && let Some(calls) = by_lane::build(regions, &lanes, longest_first)
-    {
-        return Ok(LaneReport { calls, errors: Vec::new(), repaired: 0 });
-    }
+    let order = Order::of(regions);
+    let lanes = order.lanes().clone();
     let table = Arc::new(RegionTable::of(regions));
     let mut builder = Builder {
-        regions,
         arrays: CallArrays::with_capacity(table, lanes.numbers.as_deref(), calls),
-        stacks: vec![Stack::EMPTY; lanes.count()],
-        faulty_lanes: vec![false; lanes.count()],
-        lanes: &lanes,
-        faults,
-        errors: Vec::new(),
-        repaired: 0,
+        stacks: Stacks::empty(lanes.count()),
+        faults: Faults::none(regions, &lanes, bad),
+        regions: Vec::new(),
+        lanes: Vec::new(),
     };
-    in_order(regions, &lanes, longest_first, |runs, items| builder.take(runs, items))?;
-    Ok(builder.finish())
+    // The longer of two calls that start together encloses the other, so it goes first.
+    order.in_order(|item| !ordered(item.end), |calls| builder.take(calls))?;
+    Ok(builder.faults.report(builder.arrays))
 }
 
-/// With more lanes than this, their open calls do not stay in the cache.
+/// With more lanes than this, their open calls do not stay in a second-level cache.
 const MANY_LANES: usize = 2000;
 
 struct Builder<'a> {
-    regions: &'a [RegionCalls<'a>],
     arrays: CallArrays,
-    stacks: Vec<Stack>,
-    lanes: &'a Lanes,
-    faults: Faults,
-    faulty_lanes: Vec<bool>,
-    errors: Vec<NestingError>,
-    repaired: usize,
+    stacks: Stacks,
+    faults: Faults<'a>,
+    /// Region and lane of the calls that are being taken, before they go into narrow columns.
+    regions: Vec<u32>,
+    lanes: Vec<u32>,
 }
 
 impl Builder<'_> {
-    fn take(&mut self, runs: &[Run], items: &[Item]) -> Result<(), NestingError> {
-        let arrays = &mut self.arrays;
-        let base = arrays.len();
-        arrays.start_ns.extend(items.iter().map(|item| item.start));
-        arrays.end_ns.extend(items.iter().map(|item| item.end));
-        arrays.call_index.extend(items.iter().map(|item| item.call));
-        arrays.region_index.extend(items.iter().map(|item| runs[item.run as usize].region));
-        if let Some(lane) = &mut arrays.lane {
-            lane.index.extend(items.iter().map(|item| runs[item.run as usize].lane));
+    /// Appends the next calls. Each is looked at once: while one waits for the stack that the call
+    /// before has changed, the columns of others are written.
+    fn take(&mut self, calls: Sorted<'_>) -> Result<(), NestingError> {
+        if self.stacks.lanes() > MANY_LANES {
+            calls.iter().for_each(|item| self.stacks.prefetch(item.lane));
         }
-        arrays.exclusive_ns.extend(items.iter().map(|item| item.end.wrapping_sub(item.start)));
-        arrays.parent.extend(items.iter().map(|_| NO_PARENT));
-        arrays.depth.extend(items.iter().map(|_| 0));
-        let mut done = 0;
-        while let Some(item) = items.get(done) {
-            let lane = runs[item.run as usize].lane;
-            let arrays = &mut self.arrays;
-            let new = base + done..base + items.len();
-            let to = NewCalls {
-                ends: &arrays.end_ns[new.clone()],
-                depths: &mut arrays.depth[new.clone()],
-                parents: &mut arrays.parent[new.clone()],
-                exclusive_ns: &mut arrays.exclusive_ns,
-            };
-            let of_lane = |item: &Item| runs[item.run as usize].lane == lane;
-            let nested = self.stacks[lane as usize].nest(new.start, &items[done..], of_lane, to);
-            if nested == 0 {
-                // The first call is of the lane, so it does not fit.
-                self.fault(new.start, item, &runs[item.run as usize])?;
+        let Builder { arrays, stacks, faults, regions, lanes } = self;
+        let first = arrays.len();
+        let count = calls.len();
+        arrays.append_zeros(count);
+        regions.resize(count, 0);
+        lanes.resize(count, 0);
+        let CallArrays { region_index, start_ns, end_ns, call_index, depth, parent, exclusive_ns, .. } =
+            arrays;
+        let (starts, ends) = (&mut start_ns[first..][..count], &mut end_ns[first..][..count]);
+        let (depths, parents) = (&mut depth[first..][..count], &mut parent[first..][..count]);
+        let (regions, lanes) = (&mut regions[..count], &mut lanes[..count]);
+        for (at, item) in calls.iter().enumerate() {
+            let id = first + at;
+            let &Item { start, mut end, call, region, lane } = item;
+            let (outer, depth) = stacks.close_before(lane, start);
+            if end > outer.end() || end < start {
+                let outer = call_index.get(outer.id as usize).map(|&call| {
+                    let id = outer.id as usize;
+                    let new = id.checked_sub(first).map(|at| regions[at]);
+                    let region = new.unwrap_or_else(|| region_index.get(id) as u32);
+                    Outer { region, call, end: outer.end() }
+                });
+                end = faults.meet(item, outer)?;
             }
-            done += nested;
+            (starts[at], ends[at], call_index[id]) = (start, end, call);
+            (regions[at], lanes[at]) = (region, lane);
+            (depths[at], parents[at]) = (depth, outer.id);
+            stacks.open(lane, id as u32, start, end);
+            exclusive_ns[id] = end.wrapping_sub(start);
+        }
+        // By itself, so that the processor has many of these on their way: parents lie anywhere.
+        for (&mut parent, (&mut start, &mut end)) in parents.iter_mut().zip(starts.iter_mut().zip(ends)) {
+            if let Some(exclusive_ns) = exclusive_ns.get_mut(parent as usize) {
+                *exclusive_ns = exclusive_ns.wrapping_sub(end.wrapping_sub(start));
+            }
+        }
+        arrays.region_index.extend(regions.iter().copied());
+        if let Some(lane) = &mut arrays.lane {
+            lane.index.extend(lanes.iter().copied());
         }
         Ok(())
     }
-
-    /// Deals with call `id`, which does not fit where it is: an error, or another end.
-    #[cold]
-    fn fault(&mut self, id: usize, item: &Item, run: &Run) -> Result<(), NestingError> {
-        let (outer, outer_end) = self.stacks[run.lane as usize].top();
-        let error = self.error(item, run, outer);
-        if self.faults == Faults::Fail {
-            return Err(first_faulty(self.regions).unwrap_or(error));
-        }
-        let end = item.end.max(item.start).min(outer_end);
-        self.arrays.end_ns[id] = end;
-        self.arrays.exclusive_ns[id] = end.wrapping_sub(item.start);
-        if !std::mem::replace(&mut self.faulty_lanes[run.lane as usize], true) {
-            self.errors.push(error);
-        }
-        self.repaired += 1;
-        Ok(())
-    }
-
-    fn error(&self, item: &Item, run: &Run, outer: u32) -> NestingError {
-        let lane = self.lanes.number(run.lane);
-        let at = |region: usize, call: u32| Box::new(CallAt::find(self.regions, region, call as usize, lane));
-        let inner = at(run.region as usize, item.call);
-        if item.end < item.start {
-            return NestingError::EndsBeforeStart(inner);
-        }
-        let outer = outer as usize;
-        let outer = at(self.arrays.region_index.get(outer), self.arrays.call_index[outer]);
-        NestingError::Overlap { outer, inner }
-    }
-
-    fn finish(self) -> LaneReport {
-        let Builder { mut arrays, mut stacks, errors, mut repaired, .. } = self;
-        stacks.iter_mut().for_each(|stack| stack.close_all(&mut arrays.exclusive_ns));
-        if self.faults == Faults::Drop && !errors.is_empty() {
-            repaired = 0;
-            let kept =
-                |id: usize| arrays.lane.as_ref().is_some_and(|lane| !self.faulty_lanes[lane.index.get(id)]);
-            let picked: Vec<u32> = (0..arrays.len()).filter(|id| kept(*id)).map(|id| id as u32).collect();
-            arrays = arrays.pick(&picked);
-        }
-        LaneReport { calls: arrays, errors, repaired }
-    }
-}
-
-/// The error for the first call in list order that ends before it starts.
-fn first_faulty(regions: &[RegionCalls<'_>]) -> Option<NestingError> {
-    let threads = regions.iter().any(|region| region.thread_ids.is_some());
-    regions.iter().enumerate().find_map(|(number, region)| {
-        let at = region.starts.iter().zip(region.ends).position(|(start, end)| end < start)?;
-        let lane = threads.then(|| region.lane_number(at));
-        Some(NestingError::EndsBeforeStart(Box::new(CallAt::find(regions, number, at, lane))))
-    })
 }

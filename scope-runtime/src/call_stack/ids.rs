@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use super::arrays::{CallArrays, NO_PARENT, RegionTable};
 use super::input::RegionCalls;
-use super::lanes::Lanes;
-use super::order::{Item, Run, in_order, ordered};
+use super::order::{Item, Order, ordered};
+use super::sort::Sorted;
 
 /// The calls with their recorded parents. `None` when a region has no ids, or when they
 /// contradict each other or the times: then the intervals decide.
@@ -15,35 +15,36 @@ pub(super) fn build(regions: &[RegionCalls<'_>], calls: usize) -> Option<CallArr
     if calls == 0 || !regions.iter().filter(|region| !region.is_empty()).all(has_ids) {
         return None;
     }
-    let lanes = Lanes::find(regions);
+    let order = Order::of(regions);
     let table = Arc::new(RegionTable::of(regions));
-    let mut arrays = CallArrays::with_capacity(table, lanes.numbers.as_deref(), calls);
+    let mut arrays = CallArrays::with_capacity(table, order.lanes().numbers.as_deref(), calls);
     let mut ids = Vec::with_capacity(calls);
     let mut parents = Vec::with_capacity(calls);
-    let id_of = |item: &Item, runs: &[Run]| {
-        let region = &regions[runs[item.run as usize].region as usize];
+    let id_of = |item: &Item| {
+        let region = &regions[item.region as usize];
         region.call_ids.map_or(-1, |ids| ids[item.call as usize])
     };
-    let entered = |item: &Item, runs: &[Run]| ordered(id_of(item, runs));
-    let taken: Result<(), ()> = in_order(regions, &lanes, entered, |runs, items| {
-        for item in items {
-            let run = &runs[item.run as usize];
-            arrays.start_ns.push(item.start);
-            arrays.end_ns.push(item.end);
-            arrays.call_index.push(item.call);
-            arrays.region_index.extend(std::iter::once(run.region));
-            if let Some(lane) = &mut arrays.lane {
-                lane.index.extend(std::iter::once(run.lane));
+    let taken: Result<(), ()> = order.in_order(
+        |item| ordered(id_of(item)),
+        |items: Sorted<'_>| {
+            for item in items.iter() {
+                arrays.start_ns.push(item.start);
+                arrays.end_ns.push(item.end);
+                arrays.call_index.push(item.call);
+                arrays.region_index.extend(std::iter::once(item.region));
+                if let Some(lane) = &mut arrays.lane {
+                    lane.index.extend(std::iter::once(item.lane));
+                }
+                ids.push(id_of(item));
+                let region = &regions[item.region as usize];
+                parents.push(region.parent_ids.map_or(-1, |parents| parents[item.call as usize]));
+                if item.end < item.start {
+                    return Err(());
+                }
             }
-            ids.push(id_of(item, runs));
-            let region = &regions[run.region as usize];
-            parents.push(region.parent_ids.map_or(-1, |parents| parents[item.call as usize]));
-            if item.end < item.start {
-                return Err(());
-            }
-        }
-        Ok(())
-    });
+            Ok(())
+        },
+    );
     taken.ok()?;
     let places = Places::new(&ids)?;
     for (at, parent) in parents.into_iter().enumerate() {

@@ -49,6 +49,7 @@ impl RegionCalls<'_> {
 }
 
 /// The lanes of a rank and the position of each among them.
+#[derive(Clone)]
 pub(super) struct Lanes {
     /// Ascending and different; `None` when no region has threads and the rank is one lane.
     pub(super) numbers: Option<Vec<i64>>,
@@ -57,11 +58,20 @@ pub(super) struct Lanes {
 }
 
 impl Lanes {
+    /// The lane of a rank whose regions have no threads.
+    pub(super) fn one() -> Lanes {
+        Lanes { numbers: None, table: Vec::new() }
+    }
+
     pub(super) fn find(regions: &[RegionCalls<'_>]) -> Lanes {
         if regions.iter().all(|region| region.thread_ids.is_none()) {
-            return Lanes { numbers: None, table: Vec::new() };
+            return Lanes::one();
         }
-        let changes = || regions.iter().flat_map(RegionCalls::lane_changes);
+        Lanes::among(|| regions.iter().flat_map(RegionCalls::lane_changes))
+    }
+
+    /// The lanes that occur among these numbers.
+    pub(super) fn among<I: Iterator<Item = i64>>(changes: impl Fn() -> I) -> Lanes {
         let (mut count, mut first, mut last) = (0_usize, i64::MAX, i64::MIN);
         changes().for_each(|number| {
             (count, first, last) = (count + 1, first.min(number), last.max(number));

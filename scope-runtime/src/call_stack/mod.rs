@@ -22,9 +22,9 @@
 
 mod arrays;
 mod build;
-mod by_lane;
 mod closed;
 mod error;
+mod faults;
 mod filter;
 mod ids;
 mod input;
@@ -33,6 +33,7 @@ mod open_calls;
 mod order;
 mod reference;
 mod small_column;
+mod sort;
 mod stack;
 
 pub use arrays::{CallArrays, LaneColumn, NO_PARENT, RegionTable};

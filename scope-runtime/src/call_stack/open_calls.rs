@@ -1,103 +1,112 @@
-//! The open calls of a lane, while its calls are taken in order of start.
+//! The open calls of each lane, while calls are taken in order of start.
 
 use super::arrays::NO_PARENT;
-use super::order::Item;
+use crate::cache::prefetch;
+use crate::room::room;
 
 /// An open call: all that is asked of it while others start and end.
 #[derive(Clone, Copy)]
-struct Open {
+pub(super) struct Open {
     /// Last tick at which a call that starts is inside: the end only for a call of 0 ns.
     last: i64,
-    end: i64,
-    /// Sum of the durations of its children so far.
-    children_ns: i64,
-    id: u32,
-    depth: u32,
+    /// [`NO_PARENT`] below the outermost call, where nothing ends and anything fits.
+    pub(super) id: u32,
+    /// How much later than `last` the end is, 0 or 1.
+    end_after: u32,
 }
 
 impl Open {
-    /// Below the outermost call: nothing ends it, anything fits.
-    const BOTTOM: Open =
-        Open { last: i64::MAX, end: i64::MAX, children_ns: 0, id: NO_PARENT, depth: u32::MAX };
+    const BOTTOM: Open = Open { last: i64::MAX, id: NO_PARENT, end_after: 0 };
 
-    /// The exclusive column has durations; those of the children are known when a call is closed.
+    fn new(id: u32, start: i64, end: i64) -> Open {
+        let end_after = u32::from(end != start);
+        Open { last: end - i64::from(end_after), id, end_after }
+    }
+
     #[inline]
-    fn close(&self, exclusive_ns: &mut [i64]) {
-        let exclusive = &mut exclusive_ns[self.id as usize];
-        *exclusive = exclusive.wrapping_sub(self.children_ns);
+    pub(super) fn end(&self) -> i64 {
+        self.last.wrapping_add(i64::from(self.end_after))
     }
 }
 
-/// The open calls of a lane, the innermost by itself.
-#[derive(Clone)]
-pub(super) struct Stack {
-    top: Open,
-    below: Vec<Open>,
+/// So many open calls are looked at together; most calls end fewer others. One less than a power of
+/// two, for which compilers find a slower way to count.
+const LOOKED_AT: usize = 3;
+/// Room for the open calls of a lane, at first.
+const FEW: usize = 12;
+
+/// Where the stack of a lane lies.
+struct Place {
+    /// Behind [`LOOKED_AT`] times [`Open::BOTTOM`].
+    bottom: usize,
+    /// Behind the innermost open call.
+    top: usize,
+    /// Where its room ends.
+    end: usize,
 }
 
-impl Stack {
-    pub(super) const EMPTY: Stack = Stack { top: Open::BOTTOM, below: Vec::new() };
+/// The open calls of each lane, the innermost last. All stacks share one block, because with
+/// thousands of them not even the addresses of their pages would stay in the processor otherwise.
+pub(super) struct Stacks {
+    open: Vec<Open>,
+    places: Vec<Place>,
+}
 
-    /// Nests calls from the first of `items` on until one is of another lane or does not fit; gives
-    /// the number of calls that were nested. The other slices have a place for each of `items`,
-    /// whose ids begin with `first`.
-    pub(super) fn nest(
-        &mut self,
-        first: usize,
-        items: &[Item],
-        of_lane: impl Fn(&Item) -> bool,
-        to: NewCalls<'_>,
-    ) -> usize {
-        let NewCalls { ends, depths, parents, exclusive_ns } = to;
-        let (ends, depths) = (&ends[..items.len()], &mut depths[..items.len()]);
-        let parents = &mut parents[..items.len()];
-        // Kept out of memory: the next call nearly always looks at the one that was opened last.
-        let mut top = self.top;
-        let mut nested = items.len();
-        for (at, item) in items.iter().enumerate() {
-            if !of_lane(item) {
-                nested = at;
-                break;
+impl Stacks {
+    pub(super) fn empty(lanes: usize) -> Stacks {
+        let mut open = room(lanes * FEW);
+        open.resize(lanes * FEW, Open::BOTTOM);
+        let place = |from: usize| Place { bottom: from + LOOKED_AT, top: from + LOOKED_AT, end: from + FEW };
+        Stacks { open, places: (0..lanes).map(|lane| place(lane * FEW)).collect() }
+    }
+
+    pub(super) fn lanes(&self) -> usize {
+        self.places.len()
+    }
+
+    /// Closes what has ended when a call of `lane` starts at `start`; gives what is innermost then and
+    /// the number of open calls.
+    ///
+    /// How many calls end cannot be foretold, so they are counted and not branched upon: from the
+    /// outside in, ends never grow.
+    #[inline]
+    pub(super) fn close_before(&mut self, lane: u32, start: i64) -> (Open, u32) {
+        let place = &mut self.places[lane as usize];
+        loop {
+            let innermost = &self.open[place.top - LOOKED_AT..place.top];
+            let open: usize = innermost.iter().map(|open| usize::from(open.last >= start)).sum();
+            place.top = place.top - LOOKED_AT + open;
+            if open > 0 {
+                return (innermost[open - 1], (place.top - place.bottom) as u32);
             }
-            while item.start > top.last {
-                top.close(exclusive_ns);
-                top = self.below.pop().unwrap_or(Open::BOTTOM);
-            }
-            // Not the item's end: an earlier round may have moved it.
-            let end = ends[at];
-            if end > top.end || end < item.start {
-                nested = at;
-                break;
-            }
-            let depth = top.depth.wrapping_add(1);
-            depths[at] = depth;
-            parents[at] = top.id;
-            top.children_ns = top.children_ns.wrapping_add(end.wrapping_sub(item.start));
-            self.below.push(top);
-            let last = end - i64::from(end != item.start);
-            top = Open { last, end, children_ns: 0, id: (first + at) as u32, depth };
         }
-        self.top = top;
-        nested
     }
 
-    /// Id and end of the innermost open call; [`NO_PARENT`] and a time after all others for none.
-    pub(super) fn top(&self) -> (u32, i64) {
-        (self.top.id, self.top.end)
+    /// Opens a call inside all that are open on `lane`.
+    #[inline]
+    pub(super) fn open(&mut self, lane: u32, id: u32, start: i64, end: i64) {
+        let place = &mut self.places[lane as usize];
+        if place.top == place.end {
+            place.move_to_more_room(&mut self.open);
+        }
+        self.open[place.top] = Open::new(id, start, end);
+        place.top += 1;
     }
 
-    /// Closes all that is open.
-    pub(super) fn close_all(&mut self, exclusive_ns: &mut [i64]) {
-        let open = self.below.drain(..).chain([self.top]);
-        open.filter(|open| open.id != NO_PARENT).for_each(|open| open.close(exclusive_ns));
-        self.top = Open::BOTTOM;
+    /// Asks for what the next call of `lane` will look at.
+    pub(super) fn prefetch(&self, lane: u32) {
+        let top = self.places[lane as usize].top;
+        prefetch(&self.open[top - LOOKED_AT..top]);
     }
 }
 
-/// Columns of calls that are being nested; `exclusive_ns` is of all calls so far.
-pub(super) struct NewCalls<'a> {
-    pub(super) ends: &'a [i64],
-    pub(super) depths: &'a mut [u32],
-    pub(super) parents: &'a mut [u32],
-    pub(super) exclusive_ns: &'a mut [i64],
+impl Place {
+    #[cold]
+    fn move_to_more_room(&mut self, open: &mut Vec<Open>) {
+        let from = self.bottom - LOOKED_AT;
+        let moved = open.len() - from;
+        open.extend_from_within(from..self.end);
+        open.resize(open.len() + self.end - from, Open::BOTTOM);
+        (self.bottom, self.top, self.end) = (self.bottom + moved, self.top + moved, open.len());
+    }
 }

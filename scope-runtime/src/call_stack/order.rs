@@ -13,6 +13,8 @@
 
 use super::input::RegionCalls;
 use super::lanes::Lanes;
+use super::sort::{Sorted, Sorter};
+use crate::cache::prefetch;
 use crate::room::room;
 
 /// One call while it is put in order.
@@ -22,113 +24,112 @@ pub(super) struct Item {
     pub(super) end: i64,
     /// Position in the region's stored calls.
     pub(super) call: u32,
-    /// Position in the list of runs.
-    pub(super) run: u32,
+    /// Position in the list of regions.
+    pub(super) region: u32,
+    /// Position of the lane among all lanes.
+    pub(super) lane: u32,
 }
 
 /// Stored calls of one region and lane with non-decreasing starts.
-pub(super) struct Run {
-    pub(super) region: u32,
-    pub(super) lane: u32,
-    at: u32,
-    end: u32,
+struct Run {
+    region: u32,
+    lane: u32,
+    at: usize,
+    end: usize,
 }
 
-/// A window is aimed at this many calls at least: two copies of them fit a first-level cache or
-/// nearly. With many runs it takes more, so that a visit to a run pays.
+/// A window is aimed at this many calls at least: they stay in a second-level cache, their keys
+/// nearly in the first. With many runs it takes more, so that a visit to a run pays.
 const WINDOW: usize = 2048;
-/// Two copies of so many calls still fit a second-level cache.
+/// So many calls still fit a second-level cache.
 const LARGEST_WINDOW: usize = 8192;
 const CALLS_PER_VISIT: usize = 16;
 /// One start in so many goes into the sample that the windows are cut by.
 const SAMPLE: usize = 64;
-/// Slots of a window with more calls than this are not sorted by insertion.
-const FEW: u32 = 24;
+/// With more runs than this, windows that are worth a visit to each of them are too large.
+const MOST_RUNS: usize = 2048;
+/// Calls that are sorted as a whole are given on in portions of this size.
+const PORTION: usize = 128;
 
-/// Gives all calls to `take` in order of start, a slice at a time; calls that start together go in
-/// order of `tie`, those with the same tie in list order.
-pub(super) fn in_order<E>(
-    regions: &[RegionCalls<'_>],
-    lanes: &Lanes,
-    tie: impl Fn(&Item, &[Run]) -> u64,
-    mut take: impl FnMut(&[Run], &[Item]) -> Result<(), E>,
-) -> Result<(), E> {
-    let mut runs = find_runs(regions, lanes);
-    let calls: usize = regions.iter().map(RegionCalls::len).sum();
-    if runs.len().saturating_mul(calls / WINDOW) > calls {
-        let (items, _) = sort_all(regions, &runs, tie);
-        return take(&runs, &items);
+/// The calls of a rank, about to be put in order.
+pub(super) struct Order<'a> {
+    regions: &'a [RegionCalls<'a>],
+    lanes: Lanes,
+    /// `None` when there are too many.
+    runs: Option<Vec<Run>>,
+}
+
+impl<'a> Order<'a> {
+    pub(super) fn of(regions: &'a [RegionCalls<'a>]) -> Order<'a> {
+        match find_runs(regions) {
+            Some((lanes, runs)) => Order { regions, lanes, runs: Some(runs) },
+            None => Order { regions, lanes: Lanes::find(regions), runs: None },
+        }
     }
-    let mut items = Vec::new();
-    let mut sorter = WindowSorter::default();
-    for limit in cut_windows(regions, &runs).into_iter().map(Some).chain([None]) {
-        items.clear();
-        gather(regions, &mut runs, limit, &mut items);
-        sorter.sort(&mut items, |item| tie(item, &runs));
-        take(&runs, &items)?;
+
+    /// The lanes that [`Item::lane`] counts.
+    pub(super) fn lanes(&self) -> &Lanes {
+        &self.lanes
     }
-    Ok(())
-}
 
-/// All calls at once in the order of [`in_order`], and memory for as many more.
-pub(super) fn all_in_order(
-    regions: &[RegionCalls<'_>],
-    lanes: &Lanes,
-    tie: impl Fn(&Item, &[Run]) -> u64,
-) -> (Vec<Run>, Vec<Item>, Vec<Item>) {
-    let runs = find_runs(regions, lanes);
-    let (items, other) = sort_all(regions, &runs, tie);
-    (runs, items, other)
-}
-
-fn sort_all(
-    regions: &[RegionCalls<'_>],
-    runs: &[Run],
-    tie: impl Fn(&Item, &[Run]) -> u64,
-) -> (Vec<Item>, Vec<Item>) {
-    let mut items = room(regions.iter().map(RegionCalls::len).sum());
-    gather_all(regions, runs, &mut items);
-    let mut other = room(items.len());
-    other.resize(items.len(), Item::default());
-    radix_sort(&mut items, &mut other, |item| tie(item, runs));
-    radix_sort(&mut items, &mut other, |item| ordered(item.start));
-    (items, other)
-}
-
-fn find_runs(regions: &[RegionCalls<'_>], lanes: &Lanes) -> Vec<Run> {
-    let mut runs = Vec::new();
-    for (number, region) in regions.iter().enumerate() {
-        let mut push = |lane: i64, at: usize, end: usize| {
-            let lane = lanes.position(lane);
-            runs.push(Run { region: number as u32, lane, at: at as u32, end: end as u32 });
+    /// Gives all calls to `take` in order of start, some at a time; calls that start together go in
+    /// order of `tie`, those with the same tie in list order.
+    pub(super) fn in_order<E>(
+        self,
+        tie: impl Fn(&Item) -> u64,
+        mut take: impl FnMut(Sorted<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut sorter = Sorter::default();
+        let Some(mut runs) = self.runs else {
+            let items = gather_all(self.regions, &self.lanes);
+            return sorter.sort_all(&items, tie).portions(PORTION).try_for_each(take);
         };
+        let mut items = Vec::new();
+        for limit in cut_windows(self.regions, &runs).into_iter().map(Some).chain([None]) {
+            items.clear();
+            gather(self.regions, &mut runs, limit, &mut items);
+            take(sorter.sort_window(&items, &tie))?;
+        }
+        Ok(())
+    }
+}
+
+/// All runs and their lanes; `None` for more than [`MOST_RUNS`].
+fn find_runs(regions: &[RegionCalls<'_>]) -> Option<(Lanes, Vec<Run>)> {
+    let (mut runs, mut numbers) = (Vec::new(), Vec::new());
+    for (region, calls) in (0..).zip(regions) {
         let mut at = 0;
-        while at < region.len() {
-            let lane = region.lane_number(at);
-            let end = end_of_run(region, lane, at);
-            push(lane, at, end);
+        while at < calls.len() {
+            let end = end_of_run(calls, at);
+            runs.push(Run { region, lane: 0, at, end });
+            numbers.push(calls.lane_number(at));
+            if runs.len() > MOST_RUNS {
+                return None;
+            }
             at = end;
         }
     }
-    runs
+    let threads = regions.iter().any(|region| region.thread_ids.is_some());
+    let lanes = if threads { Lanes::among(|| numbers.iter().copied()) } else { Lanes::one() };
+    runs.iter_mut().zip(&numbers).for_each(|(run, number)| run.lane = lanes.position(*number));
+    Some((lanes, runs))
 }
 
-fn end_of_run(region: &RegionCalls<'_>, lane: i64, from: usize) -> usize {
-    let starts = &region.starts[from..];
-    let falls = |pair: &[i64]| pair[1] < pair[0];
-    match region.thread_ids {
-        None => starts.windows(2).position(falls),
-        Some(_) => starts
-            .windows(2)
-            .enumerate()
-            .position(|(at, pair)| falls(pair) || region.lane_number(from + at + 1) != lane),
-    }
-    .map_or(region.len(), |at| from + at + 1)
+fn end_of_run(region: &RegionCalls<'_>, from: usize) -> usize {
+    let rises = |at: usize| region.starts[at - 1] <= region.starts[at];
+    let end = match region.thread_ids {
+        None => (from + 1..region.len()).find(|&at| !rises(at)),
+        Some(_) => {
+            let lane = region.lane_number(from);
+            (from + 1..region.len()).find(|&at| !rises(at) || region.lane_number(at) != lane)
+        }
+    };
+    end.unwrap_or(region.len())
 }
 
 /// Starts at which one window ends and the next begins, ascending.
 fn cut_windows(regions: &[RegionCalls<'_>], runs: &[Run]) -> Vec<i64> {
-    let starts = |run: &Run| &regions[run.region as usize].starts[run.at as usize..run.end as usize];
+    let starts = |run: &Run| &regions[run.region as usize].starts[run.at..run.end];
     let mut sample: Vec<i64> =
         runs.iter().flat_map(|run| starts(run).iter().skip(SAMPLE / 2).step_by(SAMPLE)).copied().collect();
     sample.sort_unstable();
@@ -141,19 +142,19 @@ fn cut_windows(regions: &[RegionCalls<'_>], runs: &[Run]) -> Vec<i64> {
 
 /// Moves every run forward to `limit` and collects what it passes.
 fn gather(regions: &[RegionCalls<'_>], runs: &mut [Run], limit: Option<i64>, items: &mut Vec<Item>) {
-    for (number, run) in runs.iter_mut().enumerate() {
-        let region = &regions[run.region as usize];
-        let (at, end) = (run.at as usize, run.end as usize);
-        let starts = &region.starts[at..end];
-        let passed = limit.map_or(starts.len(), |limit| count_below(starts, limit));
-        let ends = &region.ends[at..at + passed];
-        let (first, number) = (run.at, number as u32);
-        let item = |(after, (&start, &end)): (usize, (&i64, &i64))| {
-            let call = first + after as u32;
-            Item { start, end, call, run: number }
-        };
-        items.extend(starts[..passed].iter().zip(ends).enumerate().map(item));
-        run.at += passed as u32;
+    for run in runs {
+        let (region, lane) = (run.region, run.lane);
+        let RegionCalls { starts, ends, .. } = regions[region as usize];
+        let passed = limit.map_or(run.end - run.at, |limit| count_below(&starts[run.at..run.end], limit));
+        let part = run.at..run.at + passed;
+        let calls = run.at as u32..;
+        let times = starts[part.clone()].iter().zip(&ends[part]);
+        items.extend(times.zip(calls).map(|((&start, &end), call)| Item { start, end, call, region, lane }));
+        run.at += passed;
+        // The processor sees no pattern in visits as short as these.
+        let next = run.at..run.end.min(run.at + passed + passed / 2);
+        prefetch(&starts[next.clone()]);
+        prefetch(&ends[next]);
     }
 }
 
@@ -168,98 +169,20 @@ fn count_below(values: &[i64], limit: i64) -> usize {
     from + values[from..to].partition_point(|value| *value < limit)
 }
 
-fn gather_all(regions: &[RegionCalls<'_>], runs: &[Run], items: &mut Vec<Item>) {
-    for (number, run) in runs.iter().enumerate() {
-        let region = &regions[run.region as usize];
-        for call in run.at..run.end {
-            let (start, end) = (region.starts[call as usize], region.ends[call as usize]);
-            items.push(Item { start, end, call, run: number as u32 });
-        }
+fn gather_all(regions: &[RegionCalls<'_>], lanes: &Lanes) -> Vec<Item> {
+    let mut items = room(regions.iter().map(RegionCalls::len).sum());
+    for (region, calls) in (0..).zip(regions) {
+        let times = calls.starts.iter().zip(calls.ends).enumerate();
+        items.extend(times.map(|(call, (&start, &end))| {
+            let lane = lanes.position(calls.lane_number(call));
+            Item { start, end, call: call as u32, region, lane }
+        }));
     }
+    items
 }
 
 /// A time as a number without sign that sorts alike.
 #[inline]
 pub(super) fn ordered(time: i64) -> u64 {
     time.cast_unsigned() ^ 1 << 63
-}
-
-/// Stable sort by a key; digits that all keys share cost nothing.
-fn radix_sort(items: &mut Vec<Item>, other: &mut Vec<Item>, key: impl Fn(&Item) -> u64) {
-    const BITS: u32 = 11;
-    let Some((min, max)) = key_range(items, &key) else { return };
-    for shift in (0..u64::BITS - (max - min).leading_zeros()).step_by(BITS as usize) {
-        let digit = |item: &Item| ((key(item) - min) >> shift) as usize & ((1 << BITS) - 1);
-        let mut places = vec![0_u32; 1 << BITS];
-        items.iter().for_each(|item| places[digit(item)] += 1);
-        let mut before = 0;
-        places.iter_mut().for_each(|place| before += std::mem::replace(place, before));
-        for item in items.iter() {
-            let place = &mut places[digit(item)];
-            other[*place as usize] = *item;
-            *place += 1;
-        }
-        std::mem::swap(items, other);
-    }
-}
-
-fn key_range(items: &[Item], key: impl Fn(&Item) -> u64) -> Option<(u64, u64)> {
-    let first = key(items.first()?);
-    let widen = |(min, max): (u64, u64), item: &Item| (min.min(key(item)), max.max(key(item)));
-    Some(items.iter().fold((first, first), widen))
-}
-
-/// Sorts windows, keeping its memory from one to the next.
-#[derive(Default)]
-struct WindowSorter {
-    sorted: Vec<Item>,
-    places: Vec<u32>,
-}
-
-impl WindowSorter {
-    /// Distributes the calls over two to four times as many slots of time. Most slots then have one
-    /// call or none, and what is left to do is to look at each pair of neighbours once.
-    fn sort(&mut self, items: &mut Vec<Item>, tie: impl Fn(&Item) -> u64) {
-        let Some((min, max)) = key_range(items, |item| ordered(item.start)) else { return };
-        let slots = 2 * items.len().next_power_of_two();
-        let span_bits = u64::BITS - (max - min).leading_zeros();
-        let shift = span_bits.saturating_sub(slots.trailing_zeros());
-        let slot = |item: &Item| ((ordered(item.start) - min) >> shift) as usize;
-        self.places.clear();
-        self.places.resize(slots, 0);
-        items.iter().for_each(|item| self.places[slot(item)] += 1);
-        let (mut before, mut most) = (0, 0);
-        for place in &mut self.places {
-            most = most.max(*place);
-            before += std::mem::replace(place, before);
-        }
-        if most > FEW {
-            return items.sort_by_key(|item| (item.start, tie(item)));
-        }
-        self.sorted.resize(items.len(), Item::default());
-        for item in items.iter() {
-            let place = &mut self.places[slot(item)];
-            self.sorted[*place as usize] = *item;
-            *place += 1;
-        }
-        insert_in_order(&mut self.sorted, tie);
-        std::mem::swap(items, &mut self.sorted);
-    }
-}
-
-/// Stable insertion sort: no call is more than [`FEW`] places off.
-fn insert_in_order(items: &mut [Item], tie: impl Fn(&Item) -> u64) {
-    let goes_first = |a: &Item, b: &Item| a.start < b.start || (a.start == b.start && tie(a) < tie(b));
-    for at in 1..items.len() {
-        if !goes_first(&items[at], &items[at - 1]) {
-            continue;
-        }
-        let item = items[at];
-        let mut to = at;
-        while to > 0 && goes_first(&item, &items[to - 1]) {
-            items[to] = items[to - 1];
-            to -= 1;
-        }
-        items[to] = item;
-    }
 }

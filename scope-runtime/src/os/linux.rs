@@ -1,5 +1,6 @@
 //! Linux: each a safe function over libc.
 
+use std::cell::Cell;
 use std::ffi::c_int;
 use std::fs::File;
 use std::io;
@@ -101,6 +102,9 @@ pub(crate) fn ask_for_large_pages<T>(spare: &mut [MaybeUninit<T>]) {
 ///
 /// The signal is blocked on this thread while `write` runs; one that came is taken off.
 pub(crate) fn without_file_size_signal<T>(write: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+    if SIGNALS_BLOCKED.get() {
+        return write();
+    }
     let mut limit_signal = empty_signal_set();
     // SAFETY: the set was initialised.
     unsafe { libc::sigaddset(&raw mut limit_signal, libc::SIGXFSZ) };
@@ -116,6 +120,16 @@ pub(crate) fn without_file_size_signal<T>(write: impl FnOnce() -> io::Result<T>)
     }
     restore_signals(&before);
     outcome
+}
+
+thread_local! {
+    /// Whether all signals are blocked on this thread for good.
+    static SIGNALS_BLOCKED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Says that the calling thread was started in [`with_signals_blocked`], which spares it some calls.
+pub(crate) fn signals_stay_blocked() {
+    SIGNALS_BLOCKED.set(true);
 }
 
 /// Runs `work` with every signal blocked on this thread; threads started in it inherit that.

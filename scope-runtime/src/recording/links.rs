@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::visitors::{Hang, Totaller};
+use super::visitors::{Hang, Pending, Totaller};
 use super::{CallRef, Parent, Recording};
 use crate::format::parts_of;
 use crate::recording::tasks::{RunId, Tasks};
@@ -57,8 +57,8 @@ impl Recording {
         let mut tree = PathTree::default();
         let mut paths: HashMap<u64, PathId> = HashMap::new();
         for _ in 0..MOST_PASSES {
-            let hang = Hang { paths: &paths, instances: &instances };
-            let totals = self.totals(tree.without_totals(), Some(hang), &watched);
+            let hang = Hang { tree: &tree, paths: &paths, instances: &instances };
+            let totals = self.totals(tree.clone().without_totals(), hang, &watched);
             tree = totals.tree;
             if totals.marks == paths {
                 break;
@@ -147,21 +147,18 @@ pub(super) struct Totals {
 
 impl Recording {
     /// Takes the totals of all lanes, with no other result than the tree and the paths at the positions.
-    fn totals(
-        &self,
-        mut tree: PathTree,
-        hang: Option<Hang<'_>>,
-        watched: &BTreeMap<u32, Vec<u64>>,
-    ) -> Totals {
-        let mut pending = super::Pending::default();
+    fn totals(&self, mut tree: PathTree, hang: Hang<'_>, watched: &BTreeMap<u32, Vec<u64>>) -> Totals {
+        let mut pending = Pending::default();
         let mut marks = HashMap::new();
         for (raw, lane) in self.lanes.iter().zip(0u32..) {
-            let mut totaller = Totaller::new(&self.regions, self.scale, tree, pending);
-            totaller.hang = hang;
+            let mut totaller = Totaller::new(&self.regions, self.scale);
+            totaller.hang = Some(hang);
             let positions = watched.get(&lane).map_or(&[][..], Vec::as_slice);
-            let totaller = self.replay_watching(raw, totaller, positions, Totaller::join).visitor;
-            (tree, pending) = (totaller.tree, totaller.pending);
-            marks.extend(totaller.marks);
+            let totals = self.replay_watching(raw, totaller, positions, Totaller::join).visitor.finish();
+            let paths = tree.add_tree(&totals.tree);
+            pending.add_all(totals.pending, &paths);
+            let in_tree = |(position, PathId(path)): (u64, PathId)| (position, paths[path as usize]);
+            marks.extend(totals.marks.into_iter().map(in_tree));
         }
         self.cut_pending(pending, &mut tree, self.profile.end_ns);
         Totals { tree, marks }

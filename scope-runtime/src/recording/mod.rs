@@ -9,19 +9,19 @@ mod head;
 mod links;
 mod pieces;
 mod tasks;
+mod total;
 mod visitors;
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use crate::clock::{ClockPair, TickScale};
+use crate::clock::TickScale;
 use crate::fold::{Fold, Folded, InheritedEnd};
 use crate::format::CHUNK_BYTES;
-use crate::profile::{Lane, LaneId, Profile, RegionId};
+use crate::profile::{LaneId, Profile, RegionId};
 use crate::regions::Regions;
-use crate::replay::{ChunkWords, LaneEnd, Replay, SessionEdge, Visitor};
-use crate::totals::PathTree;
+use crate::replay::{LaneEnd, Replay, SessionEdge, Visitor};
 
 pub use error::Error;
 use error::Problem;
@@ -30,7 +30,8 @@ pub use links::CallLink;
 use pieces::{Pieces, RawLane};
 use tasks::{Found, TaskCollector};
 pub use tasks::{PollInterval, Run, RunId, Task, TaskId, Tasks};
-use visitors::{CallCollector, Pending, Totaller};
+pub(crate) use total::Around;
+use visitors::CallCollector;
 
 /// A recording that was opened for reading.
 #[derive(Debug)]
@@ -134,15 +135,16 @@ impl Recording {
     pub fn open(path: &Path) -> Result<Recording, Error> {
         let fail = |problem| Error { path: path.to_owned(), problem };
         let file = File::open(path).map_err(|error| fail(error.into()))?;
-        Recording::read(file, path).map_err(fail)
+        Recording::read(file, path, |work| work()).map_err(fail)
     }
 
-    /// Reads an open recording, which may still be written to.
-    pub(crate) fn from_file(file: File, path: &Path) -> Result<Recording, Error> {
-        Recording::read(file, path).map_err(|problem| Error { path: path.to_owned(), problem })
+    /// Reads an open recording, which may still be written to. Threads that are started for it do
+    /// their work in `around`.
+    pub(crate) fn from_file(file: File, path: &Path, around: Around) -> Result<Recording, Error> {
+        Recording::read(file, path, around).map_err(|problem| Error { path: path.to_owned(), problem })
     }
 
-    fn read(file: File, path: &Path) -> Result<Recording, Problem> {
+    fn read(file: File, path: &Path, around: Around) -> Result<Recording, Problem> {
         let len = file.metadata()?.len();
         let head = Head::read(&file, len)?;
         let mut recording = Recording {
@@ -176,7 +178,7 @@ impl Recording {
         recording.lanes = pieces.lanes.into_values().collect();
         recording.session_edges = pieces.session_edges;
         recording.session_edges.sort_unstable();
-        recording.total(lost_calls, head.first);
+        recording.total(lost_calls, head.first, around);
         Ok(recording)
     }
 
@@ -252,20 +254,18 @@ impl Recording {
         let from_events = fold.as_ref().map_or(u64::MAX, |fold| fold.first_sequence);
         let from_totals = fold.as_ref().map_or(u64::MAX, Fold::next_sequence);
         let mut damaged = 0;
-        let (mut bytes, mut words) = (Vec::new(), Vec::new());
+        let mut bytes = Vec::new();
         for (&sequence, chunk) in &lane.chunks {
             if (from_events..from_totals).contains(&sequence) {
                 continue;
             }
-            words.clear();
-            let Some((depth, base)) = chunk.unpack(&self.file, &mut bytes, &mut words) else {
+            let Some(words) = chunk.words(sequence, &self.file, &mut bytes) else {
                 damaged += 1;
                 continue;
             };
-            let words = ChunkWords { sequence, depth, base, words: &words };
             match &mut fold {
-                Some(fold) if sequence >= from_totals => fold.chunk(&words),
-                _ => replay.chunk(&words),
+                Some(fold) if sequence >= from_totals => fold.chunk(words),
+                _ => replay.chunk(words),
             }
         }
         let begin = fold.as_ref().map(|fold| fold.begin);
@@ -286,57 +286,6 @@ impl Recording {
         end.add(&folded_end);
         LaneResult { visitor, end, damaged, totals_begin: begin }
     }
-
-    /// Fills the profile.
-    fn total(&mut self, lost_calls: u64, first: ClockPair) {
-        let mut profile = Profile { rank: self.info.rank, lost_calls, ..Profile::default() };
-        let (mut tree, mut pending) = (PathTree::default(), Pending::default());
-        let mut last_ticks = self.cut_ticks;
-        let mut damaged = 0;
-        for raw in &self.lanes {
-            let totaller = Totaller::new(&self.regions, self.scale, tree, pending);
-            let result = self.replay(raw, totaller, Totaller::join);
-            let (totaller, end) = (result.visitor, result.end);
-            damaged += result.damaged;
-            let cut_here = result.totals_begin.map(|ticks| self.scale.ns(ticks));
-            profile.timeline_end_ns = profile.timeline_end_ns.into_iter().chain(cut_here).min();
-            self.is_async |= totaller.is_async;
-            (tree, pending) = (totaller.tree, totaller.pending);
-            profile.open_calls += totaller.cut;
-            profile.faulty_calls += end.faulty;
-            last_ticks = last_ticks.max(end.last_ticks);
-            let first_ticks = end.first_ticks.unwrap_or(raw.start_ticks).min(raw.start_ticks);
-            profile.lanes.push(Lane {
-                name: raw.name.clone(),
-                os_thread: raw.os_thread,
-                first_ns: self.scale.ns(first_ticks),
-                last_ns: self.scale.ns(end.last_ticks.max(first_ticks)),
-                ended: end.cpu_ns.is_some(),
-                cpu_ns: end.cpu_ns.and_then(|ns| i64::try_from(ns).ok()),
-            });
-        }
-        self.info.damaged += damaged;
-        profile.start_ns = first.ns;
-        profile.end_ns = self.scale.ns(last_ticks);
-        if self.is_async {
-            profile.open_calls += self.cut_pending(pending, &mut tree, profile.end_ns);
-        }
-        profile.paths = self.regions.keep_called(tree);
-        profile.regions = self.regions.called().to_vec();
-        self.profile = profile;
-    }
-}
-
-impl Recording {
-    /// Counts the instances of async regions that did not end, each cut at the end of its session, the
-    /// last one's being `end_ns`; gives their number. Then the tree's inclusive times are whole.
-    fn cut_pending(&self, pending: Pending, tree: &mut PathTree, end_ns: i64) -> u64 {
-        let ends = self.session_edges.iter().filter(|edge| !edge.begins).map(|edge| edge.ticks);
-        let ends: Vec<i64> = ends.map(|ticks| self.scale.ns(ticks)).collect();
-        let cut = pending.cut(tree, |session| ends.get(session as usize).copied().unwrap_or(end_ns));
-        tree.settle();
-        cut
-    }
 }
 
 /// What the replay of a lane gave.
@@ -346,4 +295,11 @@ struct LaneResult<V> {
     damaged: u64,
     /// Ticks from which on the lane kept totals only.
     totals_begin: Option<u64>,
+}
+
+impl<V> LaneResult<V> {
+    fn map<T>(self, finish: impl FnOnce(V) -> T) -> LaneResult<T> {
+        let LaneResult { visitor, end, damaged, totals_begin } = self;
+        LaneResult { visitor: finish(visitor), end, damaged, totals_begin }
+    }
 }

@@ -10,10 +10,10 @@ use crate::format::{
     BLOCK_ALIGN, BLOCK_HEAD, BlockHead, CHUNK_BYTES, CHUNK_PAYLOAD, EVENTS_HEAD, FieldReader, PAGE, kind,
 };
 use crate::os;
-use crate::pack;
+use crate::pack::{Word, Words};
 use crate::recording::Info;
 use crate::regions::Defined;
-use crate::replay::SessionEdge;
+use crate::replay::{ChunkWords, SessionEdge};
 
 #[derive(Debug, Default)]
 pub(super) struct RawLane {
@@ -26,7 +26,7 @@ pub(super) struct RawLane {
     pub(super) fold: Option<Vec<u8>>,
 }
 
-/// Where a chunk's words are. A block has all words of its chunk: it was written when the chunk
+/// Where a chunk's events are. A block has all events of its chunk: it was written when the chunk
 /// was given back.
 #[derive(Debug)]
 pub(super) enum RawChunk {
@@ -37,32 +37,35 @@ pub(super) enum RawChunk {
 }
 
 impl RawChunk {
-    /// Appends the chunk's words and gives its depth and base; `None` when it is damaged.
-    pub(super) fn unpack(
-        &self,
+    /// The chunk's words; `None` when it is damaged. `bytes` is room that is used again.
+    pub(super) fn words<'b>(
+        &'b self,
+        sequence: u64,
         file: &File,
-        bytes: &mut Vec<u8>,
-        words: &mut Vec<u64>,
-    ) -> Option<(u64, u64)> {
+        bytes: &'b mut Vec<u8>,
+    ) -> Option<ChunkWords<impl Iterator<Item = Word> + 'b>> {
         let payload = match self {
             RawChunk::Pool(payload) => payload.as_slice(),
             RawChunk::Block(at, head) => read_payload(file, *at, head, bytes)?,
         };
-        let (head, tail) = payload.split_at_checked(EVENTS_HEAD)?;
+        let (head, items) = payload.split_at_checked(EVENTS_HEAD)?;
         let mut head = FieldReader(head);
-        match self {
-            RawChunk::Pool(_) => {
-                words.extend(tail.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)))
-            }
-            RawChunk::Block(..) => {
-                pack::unpack(tail.as_chunks().0.iter().map(|item| u32::from_le_bytes(*item)), words);
-            }
-        }
-        Some((head.u64()?, head.u64()?))
+        let (depth, base) = (head.u64()?, head.u64()?);
+        let items = items.as_chunks().0.iter().map(|item| u32::from_le_bytes(*item));
+        Some(ChunkWords { sequence, depth, base, words: Words::of(items) })
     }
 }
 
 impl RawLane {
+    /// Bytes of its events.
+    pub(super) fn event_bytes(&self) -> u64 {
+        let bytes = |chunk: &RawChunk| match chunk {
+            RawChunk::Block(_, head) => u64::from(head.len),
+            RawChunk::Pool(payload) => payload.len() as u64,
+        };
+        self.chunks.values().map(bytes).sum()
+    }
+
     pub(super) fn fold(&self, edges: &[SessionEdge]) -> Option<Fold> {
         // It was read once before it was put here.
         self.fold.as_ref().and_then(|bytes| Fold::from_fields(&mut FieldReader(bytes), edges))
@@ -100,10 +103,10 @@ impl Pieces {
                 continue;
             }
             let payload = &bytes[CHUNK_PAYLOAD..];
-            let words = payload[EVENTS_HEAD..].as_chunks::<8>().0;
-            let filled = words.iter().position(|word| *word == [0; 8]).unwrap_or(words.len());
-            if filled > 0 {
-                let payload = payload[..EVENTS_HEAD + filled * 8].to_vec();
+            if payload[EVENTS_HEAD..EVENTS_HEAD + 4] != [0; 4] {
+                let filled = payload.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+                // A half of the last word may be 0.
+                let payload = payload[..(filled.next_multiple_of(4) + 8).min(payload.len())].to_vec();
                 self.lanes.entry(owner - 1).or_default().chunks.insert(sequence, RawChunk::Pool(payload));
             }
         }
@@ -236,7 +239,8 @@ impl Pieces {
     }
 }
 
-/// A part of a file in memory, so that many small blocks are read at once.
+/// A part of a file in memory, so that many small blocks are read at once. It grows as long as what
+/// is asked for lies close together: of large blocks only the heads are looked at.
 pub(super) struct Window<'a> {
     file: &'a File,
     start: u64,
@@ -244,13 +248,17 @@ pub(super) struct Window<'a> {
 }
 
 impl Window<'_> {
-    const SIZE: u64 = 1 << 20;
+    const SMALLEST: u64 = 4096;
+    const LARGEST: u64 = 1 << 20;
 
     /// `len` bytes at `at`, which lie before `file_len`.
     pub(super) fn slice(&mut self, at: u64, len: usize, file_len: u64) -> io::Result<&[u8]> {
         let inside = at >= self.start && at + len as u64 <= self.start + self.bytes.len() as u64;
         if !inside {
-            let size = Self::SIZE.max(len as u64).min(file_len - at);
+            let before = self.bytes.len() as u64;
+            let goes_on = at >= self.start && at < self.start + 2 * before;
+            let size = if goes_on { (2 * before).min(Self::LARGEST) } else { Self::SMALLEST };
+            let size = size.max(len as u64).min(file_len - at);
             self.bytes.resize(usize::try_from(size).map_err(io::Error::other)?, 0);
             self.start = at;
             os::read_exact_at(self.file, &mut self.bytes, at)?;

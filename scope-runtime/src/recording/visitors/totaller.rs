@@ -16,17 +16,12 @@ use crate::totals::{PathId, PathTotals, PathTree, Whole};
 pub(in crate::recording) struct Totaller<'a> {
     pub(in crate::recording) regions: &'a Regions,
     pub(in crate::recording) scale: TickScale,
-    pub(in crate::recording) tree: PathTree,
-    pub(in crate::recording) pending: Pending,
-    /// Calls that were cut.
-    pub(in crate::recording) cut: u64,
-    /// Whether there were polls.
-    pub(in crate::recording) is_async: bool,
+    totals: LaneTotals,
     /// How to hang what was started elsewhere; else it is at the top.
     pub(in crate::recording) hang: Option<Hang<'a>>,
-    /// The path at each position that is watched.
-    pub(in crate::recording) marks: Vec<(u64, PathId)>,
     started_at: u64,
+    /// Per path what is not in the tree yet: sums of calls that ran from begin to end.
+    sums: Vec<Sums>,
     open: Vec<OpenPath>,
     /// Positions in `open` of what is being polled.
     polls: Vec<usize>,
@@ -34,9 +29,47 @@ pub(in crate::recording) struct Totaller<'a> {
     aside: HashMap<u64, Vec<(PathId, i64)>>,
 }
 
+/// What the calls of a lane add up to.
+pub(in crate::recording) struct LaneTotals {
+    pub(in crate::recording) tree: PathTree,
+    pub(in crate::recording) pending: Pending,
+    /// Calls that were cut.
+    pub(in crate::recording) cut: u64,
+    /// Whether there were polls.
+    pub(in crate::recording) is_async: bool,
+    /// The path at each position that was watched.
+    pub(in crate::recording) marks: Vec<(u64, PathId)>,
+}
+
+/// Sums over calls of one path that came to their own end: all that one of them changes, in less than
+/// a line of the cache. Times in ns.
+#[derive(Clone, Copy)]
+struct Sums {
+    calls: u64,
+    duration: i64,
+    own: i64,
+    min: i64,
+    max: i64,
+}
+
+impl Sums {
+    const NONE: Sums = Sums { calls: 0, duration: 0, own: 0, min: i64::MAX, max: 0 };
+
+    #[inline]
+    fn add(&mut self, duration_ns: i64, self_ns: i64) {
+        self.calls += 1;
+        self.duration = self.duration.saturating_add(duration_ns);
+        self.own = self.own.saturating_add(self_ns);
+        self.min = self.min.min(duration_ns);
+        self.max = self.max.max(duration_ns);
+    }
+}
+
 /// Where what was started elsewhere belongs.
 #[derive(Clone, Copy)]
 pub(in crate::recording) struct Hang<'a> {
+    /// Paths as they were found before.
+    pub(in crate::recording) tree: &'a PathTree,
     /// The path at each position.
     pub(in crate::recording) paths: &'a HashMap<u64, PathId>,
     /// The position at which each instance was started.
@@ -63,6 +96,15 @@ impl Pending {
         let (begun, starts_ns) = self.0.entry((path, session)).or_default();
         *begun += count;
         *starts_ns = starts_ns.wrapping_add(start_ns.wrapping_mul(count.signum()));
+    }
+
+    /// Adds what was found on another lane, whose paths are at `paths` here.
+    pub(in crate::recording) fn add_all(&mut self, other: Pending, paths: &[PathId]) {
+        for ((path, session), (count, sum_ns)) in other.0 {
+            let (begun, starts_ns) = self.0.entry((paths[path.0 as usize], session)).or_default();
+            *begun += count;
+            *starts_ns = starts_ns.wrapping_add(sum_ns);
+        }
     }
 
     /// Counts in `tree` what has not ended: cut at the end of its session, which `end_ns` gives.
@@ -113,32 +155,55 @@ impl Pending {
 }
 
 impl<'a> Totaller<'a> {
-    pub(in crate::recording) fn new(
-        regions: &'a Regions,
-        scale: TickScale,
-        tree: PathTree,
-        pending: Pending,
-    ) -> Self {
-        let (open, polls, aside, marks) = Default::default();
-        Totaller {
-            regions,
-            scale,
-            tree,
-            pending,
-            cut: 0,
-            is_async: false,
-            hang: None,
-            marks,
-            started_at: 0,
-            open,
-            polls,
-            aside,
+    pub(in crate::recording) fn new(regions: &'a Regions, scale: TickScale) -> Self {
+        let (tree, pending) = (PathTree::default(), Pending::default());
+        let totals = LaneTotals { tree, pending, cut: 0, is_async: false, marks: Vec::new() };
+        let (sums, open, polls, aside) = Default::default();
+        Totaller { regions, scale, totals, hang: None, started_at: 0, sums, open, polls, aside }
+    }
+
+    /// What the calls add up to.
+    pub(in crate::recording) fn finish(mut self) -> LaneTotals {
+        for (path, sums) in (0..).map(PathId).zip(self.sums).filter(|(_, sums)| sums.calls > 0) {
+            let Sums { calls, duration: wall_ns, own, min: min_ns, max: max_ns } = sums;
+            self.totals.tree.add_part(path, wall_ns, own);
+            let whole = Whole { calls, open: 0, cancelled: 0, wall_ns, min_ns, max_ns };
+            self.totals.tree.add_whole(path, &whole);
         }
+        self.totals
+    }
+
+    /// The path for `region` below the innermost frame.
+    #[inline]
+    fn step(&mut self, region: u32) -> PathId {
+        let parent = match self.open.last() {
+            Some(open) => Some(open.path),
+            None => self.top(self.started_at),
+        };
+        self.totals.tree.step(parent, self.regions.id(region))
     }
 
     /// The path below which something hangs that has nothing around it.
-    fn top(&self, started_at: Option<u64>) -> Option<PathId> {
-        self.hang?.paths.get(&started_at?).copied()
+    fn top(&mut self, started_at: u64) -> Option<PathId> {
+        let hang = self.hang?;
+        let mut regions = Vec::new();
+        let mut next = hang.paths.get(&started_at).copied();
+        while let Some(PathId(path)) = next {
+            let node = &hang.tree.nodes()[path as usize];
+            regions.push(node.region);
+            next = node.parent;
+        }
+        regions.into_iter().rev().fold(None, |parent, region| Some(self.totals.tree.step(parent, region)))
+    }
+
+    /// Adds a call that ran from begin to end.
+    #[inline]
+    fn add_call(&mut self, path: PathId, duration_ns: i64, self_ns: i64) {
+        let path = path.0 as usize;
+        if path >= self.sums.len() {
+            self.sums.resize(self.totals.tree.nodes().len(), Sums::NONE);
+        }
+        self.sums[path].add(duration_ns, self_ns);
     }
 
     /// Adds what was kept in totals. `dead` frames were open further out that nobody counts.
@@ -173,10 +238,10 @@ impl<'a> Totaller<'a> {
                     })
                 }
             };
-            let path = self.tree.step(parent, self.regions.id(node.region));
+            let path = self.totals.tree.step(parent, self.regions.id(node.region));
             paths.push(path);
-            self.cut += node.cut;
-            self.tree.add_totals(
+            self.totals.cut += node.cut;
+            self.totals.tree.add_totals(
                 path,
                 &PathTotals {
                     parent,
@@ -192,7 +257,7 @@ impl<'a> Totaller<'a> {
                 },
             );
         }
-        self.is_async |= folded.nodes.iter().any(|node| node.waited != 0) || !folded.begun.is_empty();
+        self.totals.is_async |= folded.nodes.iter().any(|node| node.waited != 0) || !folded.begun.is_empty();
         for (&(node, session), begun) in &folded.begun {
             self.add_begun(paths[node as usize], session, begun);
         }
@@ -200,12 +265,13 @@ impl<'a> Totaller<'a> {
 
     fn add_begun(&mut self, path: PathId, session: u32, begun: &Begun) {
         let starts_ns = self.scale.sum_ns(begun.count, begun.starts);
-        let (count, sum_ns) = self.pending.0.entry((path, session)).or_default();
+        let (count, sum_ns) = self.totals.pending.0.entry((path, session)).or_default();
         *count += begun.count;
         *sum_ns = sum_ns.wrapping_add(starts_ns);
     }
 
     /// Ends the innermost frame, or a part of it, and adds it to what the one around it called.
+    #[inline]
     fn close_part(&mut self, at: u64) -> Option<(OpenPath, i64)> {
         let frame = self.open.pop()?;
         let duration_ns = self.scale.ns(at) - frame.start_ns;
@@ -217,27 +283,35 @@ impl<'a> Totaller<'a> {
 }
 
 impl Visitor for Totaller<'_> {
+    #[inline(always)]
     fn enter(&mut self, region: u32, at: u64) {
         let at_ns = self.scale.ns(at);
-        let parent = match self.open.last() {
-            Some(open) => Some(open.path),
-            None => self.top(Some(self.started_at)),
-        };
-        let path = self.tree.step(parent, self.regions.id(region));
+        let path = self.step(region);
         self.open.push(OpenPath { path, first_ns: at_ns, start_ns: at_ns, children_ns: 0 });
     }
 
+    #[inline(always)]
     fn leave(&mut self, at: u64, cut: Cut) {
         let Some((call, duration_ns)) = self.close_part(at) else { return };
         let (self_ns, open) = (duration_ns - call.children_ns, cut == Cut::Open);
-        if call.first_ns == call.start_ns {
-            self.tree.add_call(call.path, duration_ns, self_ns, open);
+        if call.first_ns == call.start_ns && !open {
+            self.add_call(call.path, duration_ns, self_ns);
         } else {
-            self.tree.add_part(call.path, duration_ns, self_ns);
+            self.totals.tree.add_part(call.path, duration_ns, self_ns);
             let wall_ns = call.start_ns + duration_ns - call.first_ns;
-            self.tree.add_whole(call.path, &Whole::one(wall_ns, open, false));
+            self.totals.tree.add_whole(call.path, &Whole::one(wall_ns, open, false));
         }
-        self.cut += u64::from(open);
+        self.totals.cut += u64::from(open);
+    }
+
+    #[inline(always)]
+    fn leaf(&mut self, region: u32, start: u64, end: u64) {
+        let duration_ns = self.scale.ns(end) - self.scale.ns(start);
+        let path = self.step(region);
+        self.add_call(path, duration_ns, duration_ns);
+        if let Some(around) = self.open.last_mut() {
+            around.children_ns += duration_ns;
+        }
     }
 
     fn begin_poll(&mut self, poll: Poll, at: u64) {
@@ -245,13 +319,14 @@ impl Visitor for Totaller<'_> {
         let parent = if poll.nested {
             self.open.last().map(|open| open.path)
         } else {
-            self.top(self.hang.and_then(|hang| hang.instances.get(&poll.instance).copied()))
+            let started_at = self.hang.and_then(|hang| hang.instances.get(&poll.instance).copied());
+            self.top(started_at.unwrap_or(0))
         };
-        let path = self.tree.step(parent, self.regions.id(poll.region));
+        let path = self.totals.tree.step(parent, self.regions.id(poll.region));
         if poll.first {
-            self.pending.add(path, poll.session, 1, self.scale.ns(poll.start));
+            self.totals.pending.add(path, poll.session, 1, self.scale.ns(poll.start));
         }
-        self.is_async = true;
+        self.totals.is_async = true;
         self.polls.push(self.open.len());
         self.open.push(OpenPath { path, first_ns: at_ns, start_ns: at_ns, children_ns: 0 });
     }
@@ -261,28 +336,31 @@ impl Visitor for Totaller<'_> {
         let Some((OpenPath { path, start_ns, children_ns, .. }, duration_ns)) = self.close_part(at) else {
             return;
         };
-        self.tree.add_part(path, duration_ns, duration_ns - children_ns);
+        self.totals.tree.add_part(path, duration_ns, duration_ns - children_ns);
         if let Some(ended) = ended {
             let first_ns = self.scale.ns(ended.start);
-            self.pending.add(path, ended.session, -1, first_ns);
+            self.totals.pending.add(path, ended.session, -1, first_ns);
             let wall_ns = (start_ns + duration_ns - first_ns).max(0);
-            self.tree.add_whole(path, &Whole::one(wall_ns, false, ended.cancelled));
+            self.totals.tree.add_whole(path, &Whole::one(wall_ns, false, ended.cancelled));
         }
     }
 
     fn started_at(&mut self, position: u64) {
-        self.is_async = true;
+        self.totals.is_async = true;
         self.started_at = position;
     }
 
     fn mark(&mut self, position: u64) {
-        let path = self.open.last().map(|open| open.path).or_else(|| self.top(Some(self.started_at)));
-        self.marks.extend(path.map(|path| (position, path)));
+        let path = match self.open.last() {
+            Some(open) => Some(open.path),
+            None => self.top(self.started_at),
+        };
+        self.totals.marks.extend(path.map(|path| (position, path)));
     }
 
     fn suspend(&mut self, instance: u64, at: u64) {
         if let Some((call, duration_ns)) = self.close_part(at) {
-            self.tree.add_part(call.path, duration_ns, duration_ns - call.children_ns);
+            self.totals.tree.add_part(call.path, duration_ns, duration_ns - call.children_ns);
             self.aside.entry(instance).or_default().push((call.path, call.first_ns));
         }
     }
