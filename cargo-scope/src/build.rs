@@ -13,28 +13,25 @@
 //! failed build looks like a failed program. The first step alone would not either: what cargo
 //! adds to a program's environment cannot be asked for, nor can the runner on a stable toolchain.
 
+mod commands;
 mod line;
 mod messages;
 mod options;
 mod target;
 mod triple;
+mod workspace;
 
-use std::ffi::OsString;
 use std::path::PathBuf;
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::ExitStatus;
 
-use anyhow::{Context, bail};
-use cargo_metadata::{Artifact, Metadata, MetadataCommand};
+use cargo_metadata::Artifact;
 
+pub use self::commands::{cargo, plain_run_command, run_command};
 use self::line::Line;
 pub use self::options::CargoOptions;
+use self::target::unique_names;
 pub use self::target::{RunTarget, TestTargets};
-use self::target::{Selection, unique_names};
-
-/// The cargo to use: what cargo itself, or the user, put into `CARGO`.
-pub fn cargo() -> Command {
-    Command::new(std::env::var_os("CARGO").filter(|path| !path.is_empty()).unwrap_or_else(|| "cargo".into()))
-}
+pub use self::workspace::{accepts, workspace_target_directory};
 
 /// What to build and to run.
 #[derive(Clone, Copy, Debug)]
@@ -119,18 +116,18 @@ pub struct Runtime {
 /// # Errors
 /// When cargo cannot be started, does not speak JSON as expected, or has no target of the name.
 pub fn build(options: &CargoOptions, task: Task<'_>) -> anyhow::Result<Outcome> {
-    let metadata = match read_metadata(options)? {
+    let metadata = match workspace::read(options)? {
         Ok(metadata) => metadata,
         Err(status) => return Ok(Outcome::Failed(status)),
     };
     let (command, selection) = match task {
         Task::Run(target) => match target::select(target, &metadata) {
-            Some(selected) => (build_command(options, target, &selected), run_selection(target)),
+            Some(selected) => (commands::build(options, target, &selected), commands::run_selection(target)),
             None => return Ok(Outcome::NoProgram),
         },
         Task::Test(targets, name) | Task::Bench(targets, name) => {
-            let selection = test_selection(task, targets, name, &metadata)?;
-            (no_run_command(options, task, &selection), selection)
+            let selection = commands::test_selection(task, targets, name, &metadata)?;
+            (commands::build_tests(options, task, &selection), selection)
         }
     };
     let (status, artifacts) = messages::follow(command, options)?;
@@ -144,148 +141,12 @@ pub fn build(options: &CargoOptions, task: Task<'_>) -> anyhow::Result<Outcome> 
     if programs.is_empty() || is_run && programs.len() != 1 {
         return Ok(Outcome::NoProgram);
     }
-    let target_directory = target_directory(options, &metadata)?;
+    let target_directory = workspace::target_directory(options, &metadata)?;
     let names = unique_names(&programs, &metadata);
     let programs: Vec<Program> = programs.into_iter().zip(names).map(program).collect();
     let triple = triple::of_build(options, task, &metadata, &target_directory, &programs);
     let runtimes = artifacts.iter().filter_map(runtime).collect();
     Ok(Outcome::Built(Built { programs, target_directory, runtimes, triple, selection }))
-}
-
-fn build_command(options: &CargoOptions, target: &RunTarget, selected: &Selection) -> Command {
-    let mut line = Line::default();
-    options.add_all(&mut line);
-    match selected {
-        Selection::AsGiven => target.add(&mut line),
-        Selection::Bin(name) => {
-            line.many("--package", &target.package).many("--bin", [name]);
-        }
-    }
-    let mut command = cargo();
-    command.arg("build").args(line.0);
-    command
-}
-
-fn run_selection(target: &RunTarget) -> Line {
-    let mut line = Line::default();
-    target.add(&mut line);
-    line
-}
-
-/// Documentation tests are left out: they are no programs of the package.
-fn test_selection(
-    task: Task<'_>,
-    targets: &TestTargets,
-    name: Option<&str>,
-    metadata: &Metadata,
-) -> anyhow::Result<Line> {
-    let mut line = Line::default();
-    let Some(name) = name else {
-        targets.add(&mut line);
-        line.flag("--tests", matches!(task, Task::Test(..)) && !targets.any());
-        return Ok(line);
-    };
-    match targets.with_name(name, metadata) {
-        Ok(targets) => targets.add(&mut line),
-        Err(names) => bail!(
-            "no target is called `{name}` (there are: {}); a filter for the names of tests goes after `--`, \
-             as in `cargo scope {} -- {name}`",
-            names.join(", "),
-            task.verb()
-        ),
-    }
-    Ok(line)
-}
-
-fn no_run_command(options: &CargoOptions, task: Task<'_>, selection: &Line) -> Command {
-    let mut line = Line::default();
-    options.add_all(&mut line);
-    let mut command = cargo();
-    command.arg(task.verb()).arg("--no-run").args(line.0).args(&selection.0);
-    command
-}
-
-/// The command that runs what [`build`] has built, without the program's arguments: those come
-/// after a `--`. With `settings`, each a `KEY=VALUE`, cargo's configuration is changed for it.
-pub fn run_command(options: &CargoOptions, task: Task<'_>, built: &Built, settings: &[OsString]) -> Command {
-    let mut line = Line::default();
-    options.add_all(&mut line);
-    line.many("--config", settings).many("--message-format", &options.message_format);
-    let mut command = cargo();
-    command.arg(task.verb()).args(line.0).args(&built.selection.0);
-    // Cargo has said it all while building. Its tests would take the option for themselves.
-    if matches!(task, Task::Run(_)) && !options.quiet && options.verbose == 0 {
-        command.arg("--quiet");
-    }
-    command
-}
-
-/// `cargo run` as the user has asked for it, for what it says where no target could be chosen.
-pub fn plain_run_command(options: &CargoOptions, target: &RunTarget) -> Command {
-    let mut line = Line::default();
-    options.add_all(&mut line);
-    line.many("--message-format", &options.message_format);
-    target.add(&mut line);
-    let mut command = cargo();
-    command.arg("run").args(line.0);
-    command
-}
-
-/// Whether cargo would take these settings besides those of the project.
-///
-/// # Errors
-/// When cargo cannot be started.
-pub fn accepts(options: &CargoOptions, settings: &[OsString]) -> anyhow::Result<bool> {
-    let mut line = Line::default();
-    options.add_workspace(&mut line);
-    line.many("--config", settings);
-    let mut command = metadata_command(line);
-    command.stdout(Stdio::null()).stderr(Stdio::null());
-    Ok(command.status().with_context(|| cannot_start(&command))?.success())
-}
-
-/// The target directory of the workspace around the working directory.
-///
-/// # Errors
-/// When there is none, or cargo cannot be started; cargo has then said why.
-pub fn workspace_target_directory() -> anyhow::Result<PathBuf> {
-    match read_metadata(&CargoOptions::default())? {
-        Ok(metadata) => Ok(metadata.target_directory.into_std_path_buf()),
-        Err(status) => bail!("`cargo metadata` ended with {status}"),
-    }
-}
-
-/// The workspace, without dependencies; the status where cargo refuses, having said why.
-fn read_metadata(options: &CargoOptions) -> anyhow::Result<Result<Metadata, ExitStatus>> {
-    let mut line = Line::default();
-    options.add_workspace(&mut line);
-    let mut command = metadata_command(line);
-    command.stderr(Stdio::inherit());
-    let output = command.output().with_context(|| cannot_start(&command))?;
-    if !output.status.success() {
-        return Ok(Err(output.status));
-    }
-    let text = String::from_utf8(output.stdout).context("`cargo metadata` gave no UTF-8")?;
-    Ok(Ok(MetadataCommand::parse(text).context("failed to understand the answer of `cargo metadata`")?))
-}
-
-fn metadata_command(line: Line) -> Command {
-    let mut command = cargo();
-    command.args(["metadata", "--no-deps", "--format-version=1"]).args(line.0).stdin(Stdio::null());
-    command
-}
-
-fn cannot_start(command: &Command) -> String {
-    let program = command.get_program().display();
-    format!("failed to start `{program}`: install cargo, or set CARGO to its path")
-}
-
-/// `--target-dir` comes first, as with cargo, whose metadata knows the other ways to set it.
-fn target_directory(options: &CargoOptions, metadata: &Metadata) -> anyhow::Result<PathBuf> {
-    match &options.target_dir {
-        Some(dir) => std::path::absolute(dir).with_context(|| format!("failed to use `{}`", dir.display())),
-        None => Ok(metadata.target_directory.clone().into_std_path_buf()),
-    }
 }
 
 fn program((artifact, name): (&Artifact, String)) -> Program {
@@ -308,38 +169,4 @@ fn runtime(artifact: &Artifact) -> Option<Runtime> {
         version: version.unwrap_or_default().to_string(),
         off: artifact.features.iter().any(|feature| feature == "off"),
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn options_reach_cargo_as_given() {
-        let mut options = CargoOptions {
-            verbose: 2,
-            profile: Some("bench-like".into()),
-            target_dir: Some("a folder".into()),
-            ..CargoOptions::default()
-        };
-        options.features.features = vec!["a,b".into(), "c".into()];
-        let target = RunTarget { bin: vec![String::new()], ..RunTarget::default() };
-        let words = |command: Command| command.get_args().map(|word| word.to_owned()).collect::<Vec<_>>();
-        let expected = [
-            "run",
-            "--verbose",
-            "--verbose",
-            "--features=a,b",
-            "--features=c",
-            "--profile=bench-like",
-            "--target-dir=a folder",
-            "--bin",
-        ];
-        assert_eq!(words(plain_run_command(&options, &target)), expected);
-        let selected = Selection::Bin("main".into());
-        assert_eq!(
-            words(build_command(&options, &RunTarget::default(), &selected)).last().unwrap(),
-            "--bin=main"
-        );
-    }
 }

@@ -12,21 +12,29 @@ impl Line {
         self
     }
 
-    /// `name=value` for each value, so that a value may begin with a dash; an empty value stands
-    /// for an option given without one.
+    /// `name=value` for each value, so that a value may begin with a dash or be empty.
     pub(super) fn many<V: Into<OsString>>(
         &mut self,
         name: &str,
         values: impl IntoIterator<Item = V>,
     ) -> &mut Line {
         for value in values {
-            let value = value.into();
             let mut word = OsString::from(name);
-            if !value.is_empty() {
-                word.push("=");
-                word.push(value);
-            }
+            word.push("=");
+            word.push(value.into());
             self.0.push(word);
+        }
+        self
+    }
+
+    /// The same for an option that may be given without a value, for which an empty one stands.
+    pub(super) fn many_or_bare(&mut self, name: &str, values: &[String]) -> &mut Line {
+        for value in values {
+            if value.is_empty() {
+                self.flag(name, true);
+            } else {
+                self.many(name, [value]);
+            }
         }
         self
     }

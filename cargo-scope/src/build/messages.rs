@@ -8,7 +8,8 @@ use anyhow::Context;
 use cargo_metadata::diagnostic::{Diagnostic, DiagnosticLevel};
 use cargo_metadata::{Artifact, Message};
 
-use super::{CargoOptions, cannot_start};
+use super::CargoOptions;
+use super::commands::cannot_start;
 
 /// Runs a command of cargo that builds, and gives its status and what it built.
 pub(super) fn follow(

@@ -68,7 +68,7 @@ pub struct TestTargets {
 impl RunTarget {
     pub(super) fn add(&self, line: &mut Line) {
         line.many("--package", &self.package);
-        line.many("--bin", &self.bin).many("--example", &self.example);
+        line.many_or_bare("--bin", &self.bin).many_or_bare("--example", &self.example);
     }
 }
 
