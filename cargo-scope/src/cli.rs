@@ -96,6 +96,9 @@ pub struct InspectOptions {
     /// Profile (`profile.h5`, or a folder with one), of cargo-scope or scope-profiler
     #[arg(value_name = "PROFILE")]
     pub profile: PathBuf,
+    /// Show what measuring cost, and the regions that are too short for it
+    #[arg(long)]
+    pub cost: bool,
     /// What to show.
     #[command(flatten)]
     pub selection: SelectionOptions,

@@ -102,6 +102,11 @@ impl Fold {
         self.replay.next_sequence()
     }
 
+    /// Ticks of the last event so far.
+    pub(crate) fn last_ticks(&self) -> u64 {
+        self.replay.last_ticks()
+    }
+
     /// Ends the lane at `ticks`.
     pub(crate) fn finish(self, ticks: u64) -> (Folded, crate::replay::LaneEnd) {
         self.replay.finish(ticks)

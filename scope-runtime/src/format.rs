@@ -60,7 +60,8 @@ pub(crate) struct Header {
     pub(crate) lost_calls: AtomicU64,
     /// Which of `beats` was written last: its index + 1; 0 before the first.
     pub(crate) last_beat: AtomicU32,
-    pub(crate) reserved: u32,
+    /// What entering and leaving a region cost when recording began, in ps; 0 before it was measured.
+    pub(crate) region_cost_ps: AtomicU32,
     /// Calls in totals that were kept in place of events; see [`Header::totals`].
     pub(crate) folded_calls: AtomicU64,
     /// Offset of the two slots for totals blocks, a multiple of [`PAGE`], plus the binary logarithm

@@ -421,6 +421,23 @@ pub(crate) fn unrecorded<T>(work: impl FnOnce() -> T) -> T {
     })
 }
 
+/// Runs `work` with the events of this thread going to `words`, and none of them recorded. They need
+/// room for one word more.
+pub(crate) fn with_words_in(words: &[AtomicU64], work: impl FnOnce()) {
+    LANE.with(|lane| {
+        let [first, .., last] = words else { return };
+        let busy = lane.cold.busy.replace(true);
+        let (cursor, end) = (lane.cursor.replace(first), lane.end.replace(last));
+        let (base, limit) = (lane.base.replace(clock::counter()), lane.limit.replace(MAX_TICKS));
+        work();
+        lane.cursor.set(cursor);
+        lane.end.set(end);
+        lane.base.set(base);
+        lane.limit.set(limit);
+        lane.cold.busy.set(busy);
+    })
+}
+
 fn thread_name() -> String {
     std::thread::current().name().unwrap_or_default().to_owned()
 }

@@ -25,6 +25,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 pub mod call_stack;
 mod clock;
+mod cost;
 mod environment;
 mod finalize;
 mod fold;

@@ -113,7 +113,7 @@ impl Pool {
         }
         let len = chunks * CHUNK_BYTES;
         let at = writer.allocate(len as u64, PAGE);
-        os::reserve(writer.file(), at, len as u64)?;
+        os::reserve(writer.file(), at, len as u64).inspect_err(|_| writer.free(at, len as u64))?;
         let address = os::map_shared(writer.file(), at, len)?;
         // SAFETY: `len` bytes are mapped there for good, zeroed by the reservation and page-aligned;
         // a chunk is made of atomics, for which any bytes are a value.
@@ -170,9 +170,14 @@ impl Pool {
         })
     }
 
-    /// Whether a chunk waits to be written out.
+    /// Whether a chunk waits to be emptied, or somebody is about it.
     pub(crate) fn has_full(&self) -> bool {
-        self.ids().any(|id| matches!(self.state(id).load(Relaxed), FULL | CLAIMED))
+        self.ids().any(|id| matches!(self.state(id).load(Acquire), FULL | CLAIMED))
+    }
+
+    /// Whether each chunk is in use by a thread, so that waiting for one makes no sense.
+    pub(crate) fn all_owned(&self) -> bool {
+        self.ids().all(|id| self.state(id).load(Relaxed) == OWNED)
     }
 
     /// The owner hands its chunk over to be written out.

@@ -24,6 +24,12 @@ pub(crate) trait Visitor {
     fn leave_inherited(&mut self, _at: u64) {}
 }
 
+/// For who wants to know no more than when events were.
+impl Visitor for () {
+    fn enter(&mut self, _: u32, _: u64) {}
+    fn leave(&mut self, _: u64, _: Cut) {}
+}
+
 /// Whether a call came to its own end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cut {
@@ -113,6 +119,11 @@ impl<V: Visitor> Replay<V> {
     /// The sequence number of the chunk that comes next.
     pub(crate) fn next_sequence(&self) -> u64 {
         self.next_sequence
+    }
+
+    /// Ticks of the last event; 0 before the first.
+    pub(crate) fn last_ticks(&self) -> u64 {
+        self.end.last_ticks
     }
 
     /// Number of open calls that the visitor knows.

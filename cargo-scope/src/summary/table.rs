@@ -11,8 +11,11 @@ use crate::units::{count, duration, share};
 
 const HEADS: [&str; COLUMNS] = ["calls", "inclusive", "self", "share", "mean", "min", "max"];
 const COLUMNS: usize = 7;
-/// Column of [`HEADS`] that says where the time goes.
+/// Columns of [`HEADS`]: the one with a mark at cut calls, the one that says where the time goes, and
+/// the one with a mark at regions that are too short.
+const CALLS: usize = 0;
 const SELF: usize = 2;
+const MEAN: usize = 4;
 /// Self time from this part of the whole is worth a colour.
 const HOT_PART: f64 = 0.1;
 
@@ -24,10 +27,44 @@ struct Line {
     hot: bool,
 }
 
-/// The table of `rows`.
-pub(super) fn render(paths: &NamedPaths, rows: &Rows, layout: &Layout) -> String {
-    let marks = rows.shown.iter().any(|row| paths.paths.nodes()[row.path.0 as usize].open > 0);
-    let lines: Vec<_> = rows.shown.iter().map(|row| line(paths, row, rows.total_ns, marks, layout)).collect();
+/// Marks behind numbers; each keeps its column free in the rows without it.
+struct Marks<'a> {
+    /// Whether any call that is shown was cut.
+    cut: bool,
+    /// By region, whether its calls are too short to be measured well.
+    too_short: &'a [bool],
+    any_too_short: bool,
+}
+
+impl Marks<'_> {
+    fn of_calls(&self, node: &PathTotals) -> &'static str {
+        match (self.cut, node.open) {
+            (false, _) => "",
+            (true, 0) => " ",
+            (true, _) => "*",
+        }
+    }
+
+    fn of_mean(&self, node: &PathTotals) -> &'static str {
+        match (self.any_too_short, self.is_too_short(node)) {
+            (false, _) => "",
+            (true, false) => " ",
+            (true, true) => "~",
+        }
+    }
+
+    fn is_too_short(&self, node: &PathTotals) -> bool {
+        self.too_short.get(node.region.0 as usize) == Some(&true)
+    }
+}
+
+/// The table of `rows`; `too_short` marks regions.
+pub(super) fn render(paths: &NamedPaths, rows: &Rows, too_short: &[bool], layout: &Layout) -> String {
+    let shown = || rows.shown.iter().map(|row| &paths.paths.nodes()[row.path.0 as usize]);
+    let mut marks = Marks { cut: shown().any(|node| node.open > 0), too_short, any_too_short: false };
+    marks.any_too_short = shown().any(|node| marks.is_too_short(node));
+    let lines: Vec<_> =
+        rows.shown.iter().map(|row| line(paths, row, rows.total_ns, &marks, layout)).collect();
     let name_width = lines.iter().map(|line| line.branch.width() + line.name.width());
     let name_width = name_width.chain(["call path".len()]).max().unwrap_or(0);
     let widths: [usize; COLUMNS] = std::array::from_fn(|column| {
@@ -35,9 +72,12 @@ pub(super) fn render(paths: &NamedPaths, rows: &Rows, layout: &Layout) -> String
     });
     let paint = Paint { color: layout.color };
     let mut heads = HEADS.map(String::from);
-    if marks {
-        // The mark of a cut call stands to the right of the digits.
-        heads[0].push(' ');
+    // Marks stand to the right of the digits.
+    if marks.cut {
+        heads[CALLS].push(' ');
+    }
+    if marks.any_too_short {
+        heads[MEAN].push(' ');
     }
     let head = format!("{:name_width$}{}", "call path", cells(&heads, &widths).concat());
     let mut text = format!("{}\n", paint.strong(&head));
@@ -56,7 +96,7 @@ fn cells(cells: &[String; COLUMNS], widths: &[usize; COLUMNS]) -> [String; COLUM
     std::array::from_fn(|column| format!("  {:>width$}", cells[column], width = widths[column]))
 }
 
-fn line(paths: &NamedPaths, row: &Shown, total_ns: i64, marks: bool, layout: &Layout) -> Line {
+fn line(paths: &NamedPaths, row: &Shown, total_ns: i64, marks: &Marks<'_>, layout: &Layout) -> Line {
     let node = &paths.paths.nodes()[row.path.0 as usize];
     let branch = branch(&row.continues);
     let room = layout.max_name_width.saturating_sub(branch.width()).max(16);
@@ -68,19 +108,14 @@ fn line(paths: &NamedPaths, row: &Shown, total_ns: i64, marks: bool, layout: &La
     }
 }
 
-fn numbers(node: &PathTotals, total_ns: i64, marks: bool) -> [String; COLUMNS] {
-    let mark = match (marks, node.open) {
-        (false, _) => "",
-        (true, 0) => " ",
-        (true, _) => "*",
-    };
+fn numbers(node: &PathTotals, total_ns: i64, marks: &Marks<'_>) -> [String; COLUMNS] {
     let calls = i64::try_from(node.calls).unwrap_or(i64::MAX).max(1);
     [
-        format!("{}{mark}", count(node.calls)),
+        format!("{}{}", count(node.calls), marks.of_calls(node)),
         duration(node.inclusive_ns),
         duration(node.self_ns),
         share(node.inclusive_ns, total_ns),
-        duration(node.inclusive_ns / calls),
+        format!("{}{}", duration(node.inclusive_ns / calls), marks.of_mean(node)),
         duration(node.min_ns),
         duration(node.max_ns),
     ]

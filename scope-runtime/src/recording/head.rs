@@ -48,6 +48,7 @@ impl Head {
             pid: u32_at(std::mem::offset_of!(Header, pid)),
             wall_start_ns: u64_at(std::mem::offset_of!(Header, wall_start_ns)).cast_signed(),
             clock: clock.name().to_owned(),
+            region_cost_ps: u32_at(std::mem::offset_of!(Header, region_cost_ps)),
             sealed: u32_at(std::mem::offset_of!(Header, state)) == format::STATE_SEALED,
             ..Info::default()
         };

@@ -36,7 +36,7 @@ pub struct Recording {
     lanes: Vec<RawLane>,
     scale: TickScale,
     session_edges: Vec<SessionEdge>,
-    /// Where calls that are still open are cut.
+    /// Where calls that are still open are cut: the last sign of life or event of any lane.
     cut_ticks: u64,
     profile: Profile,
 }
@@ -58,6 +58,8 @@ pub struct Info {
     pub runtime_version: String,
     /// Name of the clock: `tsc`, `cntvct` or `monotonic`.
     pub clock: String,
+    /// What entering and leaving a region cost on its machine, in ps; 0 when it was not measured.
+    pub region_cost_ps: u32,
     /// Whether the program ended its recording itself.
     pub sealed: bool,
     /// Pieces whose checksum does not fit, and which are left out.
@@ -115,10 +117,12 @@ impl Recording {
         // to be missing; the other way round it would be counted twice.
         let totals = pieces.read_totals(&recording.file, head.totals, &mut recording.info);
         let lost_calls = head.lost_calls + head.folded_calls.saturating_sub(totals);
-        // The pool before blocks: a chunk that a live program writes out meanwhile is found as a block.
+        // The pool before blocks, and before the end of the file is looked up: a chunk that a live
+        // program writes out meanwhile is found as a block.
         for &(at, chunks) in &head.segments {
             pieces.read_pool(&recording.file, at, chunks)?;
         }
+        let len = recording.file.metadata()?.len();
         let mut mapped = head.segments.clone();
         mapped.iter_mut().for_each(|(_, chunks)| *chunks *= CHUNK_BYTES as u64);
         mapped.push((head.totals.0, 2 * head.totals.1));
@@ -128,6 +132,8 @@ impl Recording {
         recording.lanes = pieces.lanes.into_values().collect();
         recording.session_edges = pieces.session_edges;
         recording.session_edges.sort_unstable();
+        let last_ticks = recording.lanes.iter().map(|lane| lane.last_ticks(&recording.file)).max();
+        recording.cut_ticks = recording.cut_ticks.max(last_ticks.unwrap_or(0));
         recording.total(lost_calls, head.first);
         Ok(recording)
     }

@@ -13,7 +13,7 @@ use crate::format::{
 use crate::pack;
 use crate::recording::Info;
 use crate::regions::Defined;
-use crate::replay::SessionEdge;
+use crate::replay::{ChunkWords, Replay, SessionEdge};
 
 #[derive(Debug, Default)]
 pub(super) struct RawLane {
@@ -63,6 +63,19 @@ impl RawChunk {
 }
 
 impl RawLane {
+    /// Ticks of its last event; 0 without one.
+    pub(super) fn last_ticks(&self, file: &File) -> u64 {
+        let (mut bytes, mut words) = (Vec::new(), Vec::new());
+        let mut replay = Replay::new((), &[]);
+        if let Some((&sequence, chunk)) = self.chunks.last_key_value()
+            && let Some((depth, base)) = chunk.unpack(file, &mut bytes, &mut words)
+        {
+            replay.chunk(&ChunkWords { sequence, depth, base, words: &words });
+        }
+        let folded = self.fold(&[]).map_or(0, |fold| fold.last_ticks());
+        replay.last_ticks().max(folded)
+    }
+
     pub(super) fn fold(&self, edges: &[SessionEdge]) -> Option<Fold> {
         // It was read once before it was put here.
         self.fold.as_ref().and_then(|bytes| Fold::from_fields(&mut FieldReader(bytes), edges))
