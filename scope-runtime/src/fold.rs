@@ -28,8 +28,8 @@ pub(crate) struct Folded {
     open: Vec<Open>,
     /// Calls that were open when the fold began and still are.
     inherited: u64,
-    /// When the others of those ended, innermost first.
-    pub(crate) inherited_ends: Vec<u64>,
+    /// When the others of those ended, innermost first, and how many at that time.
+    pub(crate) inherited_ends: Vec<(u64, u64)>,
     roots: HashMap<u64, Children>,
     by_step: HashMap<(u32, u32), u32>,
     /// Calls that ended.
@@ -117,7 +117,7 @@ impl Fold {
         let folded = &self.replay.visitor;
         let mut fields = self.replay.write_to(Fields::default().u64(self.first_sequence).u64(self.begin));
         fields = fields.u64(folded.calls).u64(folded.inherited).u32(folded.inherited_ends.len() as u32);
-        fields = folded.inherited_ends.iter().fold(fields, |fields, &at| fields.u64(at));
+        fields = folded.inherited_ends.iter().fold(fields, |fields, &(at, count)| fields.u64(at).u64(count));
         fields = fields.u32(folded.nodes.len() as u32);
         for node in &folded.nodes {
             let (kind, parent) = match node.parent {
@@ -138,7 +138,7 @@ impl Fold {
         let folded: &mut Folded = &mut replay.visitor;
         (folded.calls, folded.inherited) = (fields.u64()?, fields.u64()?);
         for _ in 0..fields.u32()? {
-            folded.inherited_ends.push(fields.u64()?);
+            folded.inherited_ends.push((fields.u64()?, fields.u64()?));
         }
         for _ in 0..fields.u32()? {
             let (kind, parent) = (fields.u32()?, fields.u64()?);
@@ -235,20 +235,22 @@ impl Visitor for Folded {
     #[inline]
     fn leave(&mut self, at: u64, cut: Cut) {
         let Some(open) = self.open.pop() else { return };
-        let ticks = at - open.start;
+        let ticks = at.saturating_sub(open.start);
         let node = &mut self.nodes[open.node as usize];
-        node.calls += 1;
-        node.cut += u64::from(cut == Cut::Open);
-        node.inclusive += ticks;
+        // Sums that are read back may be anything.
+        node.calls = node.calls.saturating_add(1);
+        node.cut = node.cut.saturating_add(u64::from(cut == Cut::Open));
+        node.inclusive = node.inclusive.saturating_add(ticks);
         node.min = node.min.min(ticks);
         node.max = node.max.max(ticks);
-        self.calls += 1;
+        self.calls = self.calls.saturating_add(1);
     }
 
-    fn leave_inherited(&mut self, at: u64) {
-        if self.inherited > 0 {
-            self.inherited -= 1;
-            self.inherited_ends.push(at);
+    fn leave_inherited(&mut self, at: u64, count: u64) {
+        let count = count.min(self.inherited);
+        if count > 0 {
+            self.inherited -= count;
+            self.inherited_ends.push((at, count));
         }
     }
 }
@@ -306,7 +308,7 @@ mod tests {
         assert_eq!((stored.first_sequence, stored.next_sequence(), stored.calls()), (3, 4, 2));
         stored.chunk(&chunk(4, 2, &[leave(12), leave(14), enter(2, 15)]));
         let (folded, _) = stored.finish(20);
-        assert_eq!(folded.inherited_ends, [7, 14]);
+        assert_eq!(folded.inherited_ends, [(7, 1), (14, 1)]);
         let expected = [
             (Parent::Inherited(2), 0, 1, 1, 1, 1),
             (Parent::Inherited(1), 1, 2, 3, 1, 2),

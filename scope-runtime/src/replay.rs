@@ -20,8 +20,9 @@ pub(crate) trait Visitor {
     fn enter(&mut self, region: u32, at: u64);
     /// The innermost open call ends; `cut` when it did not end by itself.
     fn leave(&mut self, at: u64, cut: Cut);
-    /// The innermost of the calls that were open before the replay began ends, all newer ones have.
-    fn leave_inherited(&mut self, _at: u64) {}
+    /// The `count` innermost of the calls that were open before the replay began end, all newer ones
+    /// have.
+    fn leave_inherited(&mut self, _at: u64, _count: u64) {}
 }
 
 /// For who wants to know no more than when events were.
@@ -66,7 +67,7 @@ impl LaneEnd {
         self.cpu_ns = later.cpu_ns.or(self.cpu_ns);
         self.first_ticks = self.first_ticks.or(later.first_ticks);
         self.last_ticks = self.last_ticks.max(later.last_ticks);
-        self.faulty += later.faulty;
+        self.faulty = self.faulty.saturating_add(later.faulty);
     }
 }
 
@@ -168,7 +169,7 @@ impl<V: Visitor> Replay<V> {
             self.cut_open();
             self.dead = chunk.depth;
         }
-        self.next_sequence = chunk.sequence + 1;
+        self.next_sequence = chunk.sequence.wrapping_add(1);
         let mut base = chunk.base;
         let mut words = chunk.words.iter();
         while let Some(&word) = words.next() {
@@ -205,9 +206,16 @@ impl<V: Visitor> Replay<V> {
         self.dead
     }
 
-    /// The innermost open call ends at `at`, all newer ones being in totals.
-    pub(crate) fn leave_inherited(&mut self, at: u64) {
-        self.leave(at);
+    /// The `count` innermost open calls end at `at`, all newer ones being in totals.
+    pub(crate) fn leave_inherited(&mut self, at: u64, count: u64) {
+        let depth = self.depth().saturating_sub(count);
+        self.pass(at);
+        self.close_down_to(depth, at, |_| Cut::No);
+    }
+
+    /// Number of open calls, known ones and others.
+    fn depth(&self) -> u64 {
+        self.dead.saturating_add(self.open.len() as u64)
     }
 
     /// Ends the lane: what is still open is cut at `ticks`, or at the last event if that is later.
@@ -248,7 +256,7 @@ impl<V: Visitor> Replay<V> {
 
     /// Cuts all open calls now; their guards still exist in the program.
     fn cut_open(&mut self) {
-        self.dead += self.open.len() as u64;
+        self.dead = self.depth();
         for _ in self.open.drain(..) {
             self.visitor.leave(self.now, Cut::Open);
         }
@@ -261,34 +269,42 @@ impl<V: Visitor> Replay<V> {
             self.visitor.enter(region, self.now);
         } else {
             // It was entered while the session ended, and came too late for it.
-            self.dead += 1;
+            self.dead = self.dead.saturating_add(1);
         }
     }
 
     fn leave(&mut self, at: u64) {
         self.pass(at);
-        self.close_innermost(at, Cut::No);
+        match self.open.pop() {
+            Some(start) => {
+                self.end.faulty = self.end.faulty.saturating_add(u64::from(at < start));
+                self.visitor.leave(self.now, Cut::No);
+            }
+            None if self.dead > 0 => {
+                self.dead -= 1;
+                self.visitor.leave_inherited(self.now, 1);
+            }
+            None => {}
+        }
     }
 
     fn close_to(&mut self, depth: u64, at: u64) {
         self.pass(at);
-        while self.dead + self.open.len() as u64 > depth {
-            let innermost = self.dead + self.open.len() as u64 - 1;
-            self.close_innermost(at, if innermost == depth { Cut::No } else { Cut::Outlived });
-        }
+        self.close_down_to(depth, at, |innermost| if innermost == depth { Cut::No } else { Cut::Outlived });
     }
 
-    fn close_innermost(&mut self, at: u64, cut: Cut) {
-        match self.open.pop() {
-            Some(start) => {
-                self.end.faulty += u64::from(at < start);
-                self.visitor.leave(self.now, cut);
-            }
-            None if self.dead > 0 => {
-                self.dead -= 1;
-                self.visitor.leave_inherited(self.now);
-            }
-            None => {}
+    /// Closes calls until `depth` are open; `cut` gets the position of each. Those that are not known
+    /// are closed at once, since a damaged recording may claim any number of them.
+    fn close_down_to(&mut self, depth: u64, at: u64, cut: impl Fn(u64) -> Cut) {
+        while self.depth() > depth
+            && let Some(start) = self.open.pop()
+        {
+            self.end.faulty = self.end.faulty.saturating_add(u64::from(at < start));
+            self.visitor.leave(self.now, cut(self.depth()));
+        }
+        if let Some(count) = self.dead.checked_sub(depth).filter(|&count| count > 0 && self.open.is_empty()) {
+            self.dead = depth;
+            self.visitor.leave_inherited(self.now, count);
         }
     }
 }

@@ -182,10 +182,11 @@ impl<'a> Placement<'a> {
                 let enclosing =
                     calls[..index].get(parent as usize).ok_or_else(|| dangling(index, "parent"))?;
                 let enclosing = self.run_of(enclosing.region).ok_or_else(|| dangling(index, "region"))?;
-                self.runs[enclosing].exclusive_ns -= duration_ns;
+                let sum = &mut self.runs[enclosing].exclusive_ns;
+                *sum = sum.wrapping_sub(duration_ns);
                 parent_id = self.next_call_id + i64::from(parent);
             }
-            self.runs[run].exclusive_ns += duration_ns;
+            self.runs[run].exclusive_ns = self.runs[run].exclusive_ns.wrapping_add(duration_ns);
             let at = self.next[run];
             if at == self.runs[run].events.end {
                 return Err(Failure::Miscounted);

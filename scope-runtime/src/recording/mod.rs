@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 use crate::clock::{ClockPair, TickScale};
 use crate::fold::{Fold, Folded};
-use crate::format::CHUNK_BYTES;
+use crate::format::{BLOCK_ALIGN, CHUNK_BYTES};
 use crate::profile::{Lane, LaneId, Profile, RegionId};
 use crate::regions::Regions;
 use crate::replay::{ChunkWords, LaneEnd, Replay, SessionEdge, Visitor};
@@ -116,7 +116,7 @@ impl Recording {
         // Totals before the pool: what is folded meanwhile is still missing from them, and is found
         // to be missing; the other way round it would be counted twice.
         let totals = pieces.read_totals(&recording.file, head.totals, &mut recording.info);
-        let lost_calls = head.lost_calls + head.folded_calls.saturating_sub(totals);
+        let lost_calls = head.lost_calls.saturating_add(head.folded_calls.saturating_sub(totals));
         // The pool before blocks, and before the end of the file is looked up: a chunk that a live
         // program writes out meanwhile is found as a block.
         for &(at, chunks) in &head.segments {
@@ -128,6 +128,8 @@ impl Recording {
         mapped.push((head.totals.0, 2 * head.totals.1));
         mapped.sort_unstable();
         pieces.read_blocks(&recording.file, len, &mapped, &mut recording.info)?;
+        // A definition takes 32 bytes or more; a number beyond that is damage.
+        pieces.regions.split_off(&u32::try_from(len / BLOCK_ALIGN).unwrap_or(u32::MAX));
         recording.regions = Regions::resolve(pieces.regions);
         recording.lanes = pieces.lanes.into_values().collect();
         recording.session_edges = pieces.session_edges;
@@ -201,8 +203,8 @@ impl Recording {
             folded_end = end;
             let dead = replay.inherit();
             join(&mut replay.visitor, &folded, dead);
-            for &at in &folded.inherited_ends {
-                replay.leave_inherited(at);
+            for &(at, count) in &folded.inherited_ends {
+                replay.leave_inherited(at, count);
             }
         }
         let (visitor, mut end) = replay.finish(self.cut_ticks);
@@ -225,8 +227,8 @@ impl Recording {
             let cut_here = result.totals_begin.map(|ticks| self.scale.ns(ticks));
             profile.timeline_end_ns = profile.timeline_end_ns.into_iter().chain(cut_here).min();
             tree = totaller.tree;
-            profile.open_calls += totaller.cut;
-            profile.faulty_calls += end.faulty;
+            profile.open_calls = profile.open_calls.saturating_add(totaller.cut);
+            profile.faulty_calls = profile.faulty_calls.saturating_add(end.faulty);
             last_ticks = last_ticks.max(end.last_ticks);
             let first_ticks = end.first_ticks.unwrap_or(raw.start_ticks).min(raw.start_ticks);
             profile.lanes.push(Lane {

@@ -8,7 +8,8 @@ use std::os::unix::fs::FileExt;
 
 use crate::fold::Fold;
 use crate::format::{
-    BLOCK_ALIGN, BLOCK_HEAD, BlockHead, CHUNK_BYTES, CHUNK_PAYLOAD, EVENTS_HEAD, FieldReader, PAGE, kind,
+    self, BLOCK_ALIGN, BLOCK_HEAD, BlockHead, CHUNK_BYTES, CHUNK_PAYLOAD, EVENTS_HEAD, FieldReader, PAGE,
+    kind,
 };
 use crate::pack;
 use crate::recording::Info;
@@ -86,7 +87,24 @@ impl RawLane {
 fn read_payload<'b>(file: &File, at: u64, head: &BlockHead, bytes: &'b mut Vec<u8>) -> Option<&'b [u8]> {
     bytes.resize(head.len as usize, 0);
     file.read_exact_at(bytes, at + BLOCK_HEAD as u64).ok()?;
-    (crc32fast::hash(bytes) == head.payload_crc).then_some(bytes)
+    format::is_sound(crc32fast::hash(bytes), head.payload_crc).then_some(bytes)
+}
+
+/// Fills `bytes` from the file, with zeros behind its last whole word.
+fn read_as_far(file: &File, at: u64, bytes: &mut [u8]) -> io::Result<()> {
+    let mut filled = 0;
+    while filled < bytes.len() {
+        match file.read_at(&mut bytes[filled..], at + filled as u64) {
+            Ok(0) => break,
+            Ok(read) => filled += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    if filled < bytes.len() {
+        bytes[filled / 8 * 8..].fill(0);
+    }
+    Ok(())
 }
 
 /// The pieces of a file as they are found.
@@ -102,9 +120,9 @@ impl Pieces {
         let mut bytes = vec![0; CHUNK_BYTES];
         for number in 0..chunks {
             let at = at + number * CHUNK_BYTES as u64;
-            file.read_exact_at(&mut bytes, at)?;
+            read_as_far(file, at, &mut bytes)?;
             let mut again = [0; CHUNK_PAYLOAD];
-            file.read_exact_at(&mut again, at)?;
+            read_as_far(file, at, &mut again)?;
             let mut head = FieldReader(&bytes);
             let (owner, _, sequence) = (head.u32().unwrap_or(0), head.u32(), head.u64().unwrap_or(0));
             // A live program may have given the chunk to another lane while it was read; its
@@ -145,12 +163,12 @@ impl Pieces {
 
     fn take_totals(&mut self, payload: &[u8], info: &mut Info) -> Option<u64> {
         let mut fields = FieldReader(payload);
-        let mut calls = 0;
+        let mut calls = 0_u64;
         for _ in 0..fields.u32()? {
             let (lane, len) = (fields.u32()?, fields.u32()? as usize);
             let fold = fields.0.get(..len)?;
             fields.0 = &fields.0[len..];
-            calls += Fold::from_fields(&mut FieldReader(fold), &[])?.calls();
+            calls = Fold::from_fields(&mut FieldReader(fold), &[])?.calls().saturating_add(calls);
             self.lanes.entry(lane).or_default().fold = Some(fold.to_vec());
         }
         // Behind them stand the blocks for which there was no room elsewhere.
@@ -219,7 +237,7 @@ impl Pieces {
             return Ok(Some(()));
         }
         let payload = window.slice(at + BLOCK_HEAD as u64, head.len as usize, len)?;
-        let sound = crc32fast::hash(payload) == head.payload_crc;
+        let sound = format::is_sound(crc32fast::hash(payload), head.payload_crc);
         Ok(sound.then(|| self.take_block(head, payload, info)).flatten())
     }
 

@@ -29,7 +29,8 @@ impl Totaller<'_> {
         let mut children_ns = vec![0; folded.nodes.len()];
         for node in &folded.nodes {
             if let Parent::Node(parent) = node.parent {
-                children_ns[parent as usize] += ns(node.inclusive);
+                let sum: &mut i64 = &mut children_ns[parent as usize];
+                *sum = sum.saturating_add(ns(node.inclusive));
             }
         }
         let mut paths: Vec<PathId> = Vec::with_capacity(folded.nodes.len());
@@ -38,17 +39,19 @@ impl Totaller<'_> {
             let parent = match node.parent {
                 Parent::Node(parent) => Some(paths[parent as usize]),
                 Parent::Inherited(depth) => {
-                    let index = depth.checked_sub(dead + 1).and_then(|index| usize::try_from(index).ok());
+                    let index = depth
+                        .checked_sub(dead.saturating_add(1))
+                        .and_then(|index| usize::try_from(index).ok());
                     let call = index.and_then(|index| self.open.get_mut(index));
                     call.map(|call| {
-                        call.children_ns += inclusive_ns;
+                        call.children_ns = call.children_ns.saturating_add(inclusive_ns);
                         call.path
                     })
                 }
             };
             let path = self.tree.step(parent, self.regions.id(node.region));
             paths.push(path);
-            self.cut += node.cut;
+            self.cut = self.cut.saturating_add(node.cut);
             self.tree.add_totals(
                 path,
                 &PathTotals {
@@ -57,7 +60,7 @@ impl Totaller<'_> {
                     calls: node.calls,
                     open: node.cut,
                     inclusive_ns,
-                    self_ns: inclusive_ns - children_ns,
+                    self_ns: inclusive_ns.saturating_sub(children_ns),
                     min_ns: ns(node.min.min(node.max)),
                     max_ns: ns(node.max),
                 },
@@ -76,12 +79,12 @@ impl Visitor for Totaller<'_> {
 
     fn leave(&mut self, at: u64, cut: Cut) {
         let Some(call) = self.open.pop() else { return };
-        let duration_ns = self.scale.ns(at) - call.start_ns;
+        let duration_ns = self.scale.ns(at).saturating_sub(call.start_ns);
         let open = cut == Cut::Open;
-        self.tree.add_call(call.path, duration_ns, duration_ns - call.children_ns, open);
+        self.tree.add_call(call.path, duration_ns, duration_ns.saturating_sub(call.children_ns), open);
         self.cut += u64::from(open);
         if let Some(parent) = self.open.last_mut() {
-            parent.children_ns += duration_ns;
+            parent.children_ns = parent.children_ns.saturating_add(duration_ns);
         }
     }
 }
