@@ -30,6 +30,7 @@ mod environment;
 mod finalize;
 mod fold;
 mod format;
+mod hand_over;
 mod id_map;
 mod lane;
 pub mod marshal;
@@ -46,6 +47,7 @@ mod replay;
 mod room;
 mod session;
 mod sink;
+mod sync;
 pub mod totals;
 mod writer;
 

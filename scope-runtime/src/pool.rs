@@ -1,15 +1,15 @@
 //! The chunks that threads write their newest events to, mapped from the recording's file.
 //!
-//! A chunk has one owner at a time: free -> owned by a thread -> full -> claimed by whoever
-//! empties it -> owned by that one -> free. The states live outside the mapping; what recovery needs is in the
-//! chunks themselves.
+//! A chunk has one owner at a time (`hand_over.rs`). The states live outside the mapping; what
+//! recovery needs is in the chunks themselves.
 
 use std::io;
-use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicUsize};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicPtr, AtomicUsize};
 use std::sync::{Mutex, OnceLock};
 
 use crate::format::{CHUNK_BYTES, Chunk, MAX_SEGMENTS, PAGE, kind};
+use crate::hand_over::{State, Turn};
 use crate::os;
 use crate::pack;
 use crate::replay::ChunkWords;
@@ -19,14 +19,9 @@ use crate::writer::Writer;
 /// Chunks in the first segment, and how many a live thread may have on average: 1 MiB.
 pub(crate) const CHUNKS_PER_THREAD: usize = 16;
 
-const FREE: u8 = 0;
-const OWNED: u8 = 1;
-const FULL: u8 = 2;
-const CLAIMED: u8 = 3;
-
 struct Segment {
     chunks: &'static [Chunk],
-    states: Box<[AtomicU8]>,
+    states: Box<[State]>,
     /// The sink of the lane that owns each chunk.
     sinks: Box<[AtomicPtr<Sink>]>,
 }
@@ -86,7 +81,7 @@ impl Pool {
         self.segment(id).sinks[id.index as usize].store(std::ptr::from_ref(sink).cast_mut(), Relaxed);
     }
 
-    fn state(&self, id: ChunkId) -> &AtomicU8 {
+    fn state(&self, id: ChunkId) -> &State {
         &self.segment(id).states[id.index as usize]
     }
 
@@ -122,7 +117,7 @@ impl Pool {
         entry[0].store(at, Relaxed);
         entry[1].store(chunks as u64, Relaxed);
         writer.header().segment_count.fetch_max(slot as u32 + 1, Release);
-        let states = (0..chunks).map(|_| AtomicU8::new(FREE)).collect();
+        let states = (0..chunks).map(|_| State::free()).collect();
         let sinks = (0..chunks).map(|_| AtomicPtr::default()).collect();
         assert!(
             self.segments[slot].set(Segment { chunks: mapped, states, sinks }).is_ok(),
@@ -140,54 +135,43 @@ impl Pool {
         })
     }
 
-    fn take(&self, from: u8, to: u8) -> Option<ChunkId> {
-        self.ids().find(|&id| self.state(id).compare_exchange(from, to, AcqRel, Relaxed).is_ok())
-    }
-
     /// Makes a free chunk the caller's.
     pub(crate) fn take_free(&self) -> Option<ChunkId> {
-        self.take(FREE, OWNED)
+        self.ids().find(|&id| self.state(id).take_free())
     }
 
     /// Takes a full chunk whose turn it is, gives it to `work` with its sink held, and makes it the
     /// caller's. `work` must leave it cleared.
-    pub(crate) fn take_full(&self, mut work: impl FnMut(ChunkId, &mut SinkState)) -> Option<ChunkId> {
+    pub(crate) fn take_full(
+        &self,
+        mut work: impl FnMut(ChunkId, &mut Turn<'_, SinkState>),
+    ) -> Option<ChunkId> {
         self.ids().find(|&id| {
-            if self.state(id).compare_exchange(FULL, CLAIMED, AcqRel, Relaxed).is_err() {
-                return false;
-            }
-            match self.sink(id).try_turn(self.chunk(id)) {
-                Some(mut state) => {
-                    work(id, &mut state);
-                    self.state(id).store(OWNED, Release);
-                    true
-                }
-                None => {
-                    self.state(id).store(FULL, Release);
-                    false
-                }
-            }
+            self.state(id).take_full(|| {
+                let turn = self.sink(id).try_turn(self.chunk(id));
+                turn.map(|mut state| work(id, &mut state)).is_some()
+            })
         })
     }
 
     /// Whether a chunk waits to be emptied, or somebody is about it.
     pub(crate) fn has_full(&self) -> bool {
-        self.ids().any(|id| matches!(self.state(id).load(Acquire), FULL | CLAIMED))
+        self.ids().any(|id| self.state(id).is_full())
     }
 
     /// Whether each chunk is in use by a thread, so that waiting for one makes no sense.
     pub(crate) fn all_owned(&self) -> bool {
-        self.ids().all(|id| self.state(id).load(Relaxed) == OWNED)
+        self.ids().all(|id| self.state(id).is_owned())
     }
 
     /// The owner hands its chunk over to be written out.
     pub(crate) fn hand_over(&self, id: ChunkId) {
-        self.state(id).store(FULL, Release);
+        self.state(id).hand_over();
     }
 
     /// Makes a cleared chunk of the caller's free.
     pub(crate) fn give_back(&self, id: ChunkId) {
-        self.state(id).store(FREE, Release);
+        self.state(id).give_back();
     }
 }
 

@@ -11,6 +11,7 @@ use crate::clock::{self, ClockPair};
 use crate::cost;
 use crate::environment::Settings;
 use crate::format::{BlockHead, Chunk, Fields, kind};
+use crate::hand_over::Turn;
 use crate::lane;
 use crate::lock;
 use crate::os::{self, ThreadEnd};
@@ -207,7 +208,7 @@ impl Recorder {
 
     /// Puts the events of a chunk where they belong and clears it. The caller owns or claimed it, and
     /// it is its turn.
-    fn empty(&self, id: ChunkId, state: &mut SinkState, items: &mut Vec<u32>) {
+    fn empty(&self, id: ChunkId, state: &mut Turn<'_, SinkState>, items: &mut Vec<u32>) {
         let (chunk, sink) = (self.pool.chunk(id), self.pool.sink(id));
         let write = || {
             let within = self.event_bytes.load(Relaxed) < self.settings.event_limit;

@@ -219,6 +219,27 @@ fn limits_03_very_deep() {
     assert_eq!((dig.ct_s * 1e9).round() as i64, profile.events.duration_ns[0], "counted once");
 }
 
+/// The million names are looked at by the runtime's own reader: an HDF5 file of them takes minutes where
+/// nothing is optimised.
+#[test]
+fn limits_04_many_names() {
+    if !tools::has_time() {
+        return;
+    }
+    let folder = empty_folder("limits-04");
+    let mut program = Command::new(Package::of_case("limits-04", &[]).build_optimised());
+    subcommand::without_traces_of_the_test(&mut program);
+    tools::succeed(program.env("SCOPE_OUTPUT", &folder));
+    let recording = Recording::open(&folder.join("rank0.scope")).unwrap();
+    let profile = recording.profile();
+    assert_eq!((profile.regions.len(), profile.lost_calls), (1_000_001, 0));
+    let paths = profile.paths.nodes();
+    assert!(paths.len() == 1_000_001 && paths.iter().all(|path| path.calls == 2));
+    // A name is kept once: its definition, and 8 bytes for each of two calls.
+    let size = std::fs::metadata(folder.join("rank0.scope")).unwrap().len();
+    assert!(size < 150 * 1_000_000, "{size} bytes");
+}
+
 #[test]
 fn limits_05_many_threads() {
     let package = Package::of_case("limits-05", &[]);

@@ -39,23 +39,23 @@ unsafe impl GlobalAlloc for Largest {
 #[global_allocator]
 static ALLOCATOR: Largest = Largest;
 
-/// Kinds of recordings and what makes them: the program's argument and a variable.
-const KINDS: [(&str, &str, Option<(&str, &str)>); 5] = [
-    ("sealed", "sealed", None),
-    ("killed", "killed", None),
-    ("sessions", "sessions", None),
-    ("totals only", "sealed", Some(("SCOPE_TOTALS_ONLY", "1"))),
-    ("limited", "killed", Some(("SCOPE_EVENT_LIMIT", "10kB"))),
+/// Kinds of recordings and what makes them: the program's argument and `SCOPE_EVENT_LIMIT`.
+const KINDS: [(&str, &str, &str); 5] = [
+    ("sealed", "sealed", "1GiB"),
+    ("killed", "killed", "1GiB"),
+    ("sessions", "sessions", "1GiB"),
+    ("totals only", "sealed", "0"),
+    ("limited", "killed", "10kB"),
 ];
 
 #[test]
 fn damage_is_recovered_from_or_refused() {
     let home = tempfile::tempdir().unwrap();
     let damage = &|number: usize| {
-        let (kind, argument, variable) = KINDS[number];
+        let (kind, argument, limit) = KINDS[number];
         let folder = home.path().join(kind);
         let mut program = Command::new(env!("CARGO_BIN_EXE_small_recording"));
-        program.arg(argument).env("SCOPE_OUTPUT", &folder).envs(variable);
+        program.arg(argument).env("SCOPE_OUTPUT", &folder).env("SCOPE_EVENT_LIMIT", limit);
         program.status().unwrap();
         let mut damaged = Damaged::new(kind, folder.join("rank0.scope"));
         let mut random = Random(number as u64);
