@@ -4,6 +4,7 @@ pub mod build;
 pub mod cli;
 pub mod collect;
 pub mod commands;
+pub mod cost;
 pub mod export;
 pub mod flame;
 pub mod hdf5;

@@ -42,6 +42,15 @@ pub fn folded(name: &str) -> Cow<'_, str> {
     })
 }
 
+/// `a`, `b`, `c` and 4 more.
+pub(crate) fn listed<'a>(names: impl ExactSizeIterator<Item = &'a str>) -> String {
+    const SHOWN: usize = 8;
+    let more = names.len().saturating_sub(SHOWN);
+    let shown: Vec<String> = names.take(SHOWN).map(|name| format!("`{}`", visible(name))).collect();
+    let list = shown.join(", ");
+    if more == 0 { list } else { format!("{list} and {more} more") }
+}
+
 /// Writes characters that are not fit to be shown, and those for which `also` holds (given their
 /// byte offset), as escapes.
 fn escape(name: &str, also: impl Fn((usize, char)) -> bool) -> Cow<'_, str> {
@@ -92,6 +101,13 @@ mod tests {
         assert_eq!(visible(r"a\n"), r"a\\n");
         assert_eq!(visible(""), r"\(no name)");
         assert_eq!(visible(r"\(no name)"), r"\\(no name)");
+    }
+
+    #[test]
+    fn long_lists_are_cut() {
+        let many: Vec<String> = (0..10).map(|n| n.to_string()).collect();
+        let text = listed(many.iter().map(String::as_str));
+        assert!(text.starts_with("`0`, `1`") && text.ends_with("`7` and 2 more"), "{text}");
     }
 
     #[test]

@@ -8,13 +8,16 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use scope_runtime::profile::Profile;
 use scope_runtime::recording::Recording;
 
 pub use self::by_program::{OfProgram, by_program};
 use crate::collect::{self, RunInfo};
 use crate::merged::MergedProfile;
+use crate::names::listed;
 use crate::platform;
 use crate::program::Ending;
+use crate::units::counted;
 
 /// What lies in a folder of recordings.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -112,7 +115,7 @@ pub fn merge(
     }
     missing_ranks(&opened.recordings, &mut notes);
     if let Some(first) = others.first() {
-        let names = names(others.iter().map(|path| file_name(path)));
+        let names = listed(others.iter().map(|path| file_name(path)));
         let process = if others.len() == 1 { "a further process" } else { "further processes" };
         let folder = first.parent().unwrap_or(first).display();
         notes.push(format!("recordings of {process} are not in this profile: {names} in `{folder}`"));
@@ -142,7 +145,7 @@ fn missing_ranks(recordings: &[(PathBuf, Recording)], notes: &mut Vec<String>) {
     let missing: Vec<String> =
         (0..size).filter(|rank| !there.contains(rank)).map(|rank| rank.to_string()).collect();
     if !missing.is_empty() {
-        let ranks = names(missing.iter().map(String::as_str));
+        let ranks = listed(missing.iter().map(String::as_str));
         notes.push(format!("no recording of rank {ranks} of {size}: no region ran there"));
     }
 }
@@ -160,7 +163,10 @@ fn describe(path: &Path, recording: &Recording, ending: Option<Ending>, notes: &
             Some(ending @ Ending::Signal(_)) => format!("{ending} before it ended its recording"),
             _ => "the program did not end its recording".into(),
         };
-        notes.push(format!("{rank}: {how}; {}", cut_calls(recording)));
+        let calls = profile.paths.nodes().iter().map(|path| path.calls).sum::<u64>();
+        let finished = calls.saturating_sub(profile.open_calls);
+        let finished = counted(finished, "finished call was", "finished calls were");
+        notes.push(format!("{rank}: {how}; {finished} recovered, {}", cut_calls(profile)));
     }
     let first_ns = profile.lanes.iter().map(|lane| lane.first_ns).min().unwrap_or(profile.start_ns);
     if let Some(end_ns) = profile.timeline_end_ns.filter(|&end_ns| end_ns > first_ns) {
@@ -187,27 +193,14 @@ fn describe(path: &Path, recording: &Recording, ending: Option<Ending>, notes: &
 }
 
 /// Which calls were cut.
-fn cut_calls(recording: &Recording) -> String {
-    let profile = recording.profile();
-    let mut regions: Vec<_> =
-        profile.paths.nodes().iter().filter(|path| path.open > 0).map(|path| path.region).collect();
-    regions.sort_unstable();
-    regions.dedup();
+fn cut_calls(profile: &Profile) -> String {
+    let regions = profile.open_regions();
     if regions.is_empty() {
         return "no region was open".into();
     }
-    let open = regions.iter().map(|region| profile.regions[region.0 as usize].name.as_str());
-    let calls = if profile.open_calls == 1 { "call" } else { "calls" };
-    format!("{} open {calls} cut at its last sign of life: {}", profile.open_calls, names(open))
-}
-
-/// `a`, `b`, `c` and 4 more.
-fn names<'a>(names: impl ExactSizeIterator<Item = &'a str>) -> String {
-    const SHOWN: usize = 8;
-    let more = names.len().saturating_sub(SHOWN);
-    let shown: Vec<String> = names.take(SHOWN).map(|name| format!("`{}`", name.escape_debug())).collect();
-    let list = shown.join(", ");
-    if more == 0 { list } else { format!("{list} and {more} more") }
+    let calls = counted(profile.open_calls, "open call", "open calls");
+    let open = listed(regions.iter().map(|region| region.name.as_str()));
+    format!("{calls} cut at its last sign of life: {open}")
 }
 
 fn file_name(path: &Path) -> &str {
@@ -243,12 +236,5 @@ mod tests {
         assert_eq!(other_versions([env!("CARGO_PKG_VERSION")]), None);
         let line = other_versions(["0.0.7", env!("CARGO_PKG_VERSION"), "0.0.7"]).unwrap();
         assert!(line.starts_with("the program has scope-runtime 0.0.7, this is cargo-scope"), "{line}");
-    }
-
-    #[test]
-    fn long_lists_are_cut() {
-        let many: Vec<String> = (0..10).map(|n| n.to_string()).collect();
-        let text = names(many.iter().map(String::as_str));
-        assert!(text.starts_with("`0`, `1`") && text.ends_with("`7` and 2 more"), "{text}");
     }
 }

@@ -20,8 +20,9 @@ use scope_runtime::profile::Profile;
 use unicode_width::UnicodeWidthStr;
 
 use self::rows::Rows;
+use crate::cost::{LEAST_TIMES, RegionCost};
 use crate::merged::{MergedProfile, MetadataValue};
-use crate::names::visible;
+use crate::names::{listed, visible};
 use crate::paths::NamedPaths;
 use crate::shell;
 use crate::units::{counted, duration};
@@ -37,8 +38,12 @@ pub struct Summary {
     pub lost_calls: u64,
     /// Calls cut at the end of recording.
     pub open_calls: u64,
+    /// Names of their regions.
+    pub open_regions: Vec<String>,
     /// Calls whose end lay before their start.
     pub faulty_calls: u64,
+    /// What a region cost; `None` when unknown.
+    pub cost: Option<RegionCost>,
     /// Files written, in the order in which they are named.
     pub files: Vec<OutputFile>,
 }
@@ -79,9 +84,12 @@ impl Summary {
         for profile in profiles {
             summary.lost_calls += profile.lost_calls;
             summary.open_calls += profile.open_calls;
+            summary.open_regions.extend(profile.open_regions().iter().map(|region| region.name.clone()));
             summary.faulty_calls += profile.faulty_calls;
             trees.push(NamedPaths::of_profile(profile));
         }
+        summary.open_regions.sort_unstable();
+        summary.open_regions.dedup();
         summary.paths = NamedPaths::merged(&trees);
         summary
     }
@@ -98,7 +106,12 @@ impl Summary {
             paths,
             lost_calls: number("lost_calls"),
             open_calls: number("open_calls"),
+            open_regions: match profile.metadata_value("open_regions") {
+                Some(MetadataValue::List(names)) => names.clone(),
+                _ => Vec::new(),
+            },
             faulty_calls: number("faulty_calls"),
+            cost: RegionCost::of(profile),
             files: Vec::new(),
         }
     }
@@ -127,7 +140,8 @@ impl Summary {
         if rows.shown.is_empty() {
             text.push_str("No calls were recorded.\n");
         } else {
-            text.push_str(&table::render(&self.paths, &rows, layout));
+            let too_short = self.cost.map_or(Vec::new(), |cost| cost.too_short(&self.paths));
+            text.push_str(&table::render(&self.paths, &rows, &too_short, layout));
         }
         self.notes(&rows).iter().for_each(|note| text.push_str(&format!("{}\n", paint.warning(note))));
         if !self.files.is_empty() {
@@ -146,9 +160,20 @@ impl Summary {
             let most = duration(rows.most_left_out_ns);
             notes.push(format!("... {paths} of up to {most}; the tree has {deepest}"));
         }
+        if let Some(cost) = self.cost.filter(|_| !rows.shown.is_empty()) {
+            notes.push(cost.in_all(&self.paths));
+            if cost.too_short(&self.paths).contains(&true) {
+                let list = "`cargo scope inspect --cost` lists such regions";
+                notes.push(format!("~ the mean is below {LEAST_TIMES} times that: {list}"));
+            }
+        }
         if self.open_calls > 0 {
             let calls = counted(self.open_calls, "call was", "calls were");
-            notes.push(format!("* {calls} still open at the end, and cut there"));
+            let regions = match &self.open_regions[..] {
+                [] => String::new(),
+                names => format!(": {}", listed(names.iter().map(String::as_str))),
+            };
+            notes.push(format!("* {calls} still open at the end, and cut there{regions}"));
         }
         if self.lost_calls > 0 {
             let calls = counted(self.lost_calls, "call is", "calls are");

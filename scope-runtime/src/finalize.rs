@@ -25,7 +25,15 @@ pub(crate) fn seal(recorder: &Recorder) -> Profile {
     match recording {
         Ok(recording) => {
             writer.set_sealed(true);
-            recording.into_profile()
+            let profile = recording.into_profile();
+            if writer.is_removed() {
+                let calls = profile.paths.nodes().iter().map(|path| path.calls).sum::<u64>();
+                let path = writer.path().display();
+                crate::report(format_args!(
+                    "`{path}` was removed while the program ran: the {calls} calls in it are lost"
+                ));
+            }
+            profile
         }
         Err(problem) => {
             crate::report(format_args!("{problem}"));

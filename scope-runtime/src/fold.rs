@@ -75,7 +75,7 @@ pub(crate) struct Node {
 impl Node {
     #[inline]
     fn count(&mut self, ticks: u64) {
-        self.calls += 1;
+        self.calls = self.calls.saturating_add(1);
         self.min = self.min.min(ticks);
         self.max = self.max.max(ticks);
     }
@@ -95,8 +95,8 @@ pub(crate) enum Parent {
 /// What happened to a frame that was open when the fold began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum InheritedEnd {
-    /// It ended at these ticks.
-    Frame(u64),
+    /// It ended at these ticks, and as many more.
+    Frames(u64, u64),
     /// The instance ended whose poll is the innermost one.
     Completed(Ended, u64),
 }
@@ -166,6 +166,11 @@ impl Fold {
         self.replay.next_sequence()
     }
 
+    /// Ticks of the last event so far.
+    pub(crate) fn last_ticks(&self) -> u64 {
+        self.replay.last_ticks()
+    }
+
     /// Ends the lane at `ticks`.
     pub(crate) fn finish(self, ticks: u64) -> (Folded, crate::replay::LaneEnd) {
         self.replay.finish(ticks)
@@ -195,7 +200,7 @@ impl Folded {
         let mut fields = fields.u64(self.calls).u64(self.inherited).u32(self.inherited_ends.len() as u32);
         for end in &self.inherited_ends {
             fields = match *end {
-                InheritedEnd::Frame(at) => fields.u32(0).u64(at),
+                InheritedEnd::Frames(at, count) => fields.u32(0).u64(at).u64(count),
                 InheritedEnd::Completed(ended, at) => ended.write_to(fields.u32(1).u64(at)),
             };
         }
@@ -238,7 +243,7 @@ impl Folded {
             let (completed, at) = (fields.u32()? != 0, fields.u64()?);
             self.inherited_ends.push(match completed {
                 true => InheritedEnd::Completed(Ended::read(fields)?, at),
-                false => InheritedEnd::Frame(at),
+                false => InheritedEnd::Frames(at, fields.u64()?),
             });
         }
         for _ in 0..fields.u32()? {
@@ -295,7 +300,9 @@ impl Folded {
     #[inline]
     fn close_part(&mut self, at: u64) -> Option<Open> {
         let open = self.open.pop()?;
-        self.nodes[open.node as usize].inclusive += at - open.start;
+        let inclusive = &mut self.nodes[open.node as usize].inclusive;
+        // Sums that are read back may be anything.
+        *inclusive = inclusive.saturating_add(at.saturating_sub(open.start));
         Some(open)
     }
 
@@ -304,8 +311,8 @@ impl Folded {
     fn count(&mut self, node: u32, ticks: u64, cut: bool) {
         let node = &mut self.nodes[node as usize];
         node.count(ticks);
-        node.cut += u64::from(cut);
-        self.calls += 1;
+        node.cut = node.cut.saturating_add(u64::from(cut));
+        self.calls = self.calls.saturating_add(1);
     }
     /// The path below `parent` for `region`.
     #[inline(always)]
@@ -393,7 +400,7 @@ impl Visitor for Folded {
     #[inline(always)]
     fn leave(&mut self, at: u64, cut: Cut) {
         if let Some(open) = self.close_part(at) {
-            self.count(open.node, at - open.first, cut == Cut::Open);
+            self.count(open.node, at.saturating_sub(open.first), cut == Cut::Open);
         }
     }
 
@@ -401,7 +408,7 @@ impl Visitor for Folded {
     fn leaf(&mut self, region: u32, start: u64, end: u64) {
         let node = self.step(self.below(), region);
         let (node, ticks) = (&mut self.nodes[node as usize], end - start);
-        node.inclusive += ticks;
+        node.inclusive = node.inclusive.saturating_add(ticks);
         node.count(ticks);
         self.calls += 1;
     }
@@ -423,18 +430,19 @@ impl Visitor for Folded {
             self.add_begun(poll.node, ended.session, -1, ended.start);
             let ticks = at.saturating_sub(ended.start);
             let node = &mut self.nodes[poll.node as usize];
-            node.waited += ticks.cast_signed();
-            node.cancelled += u64::from(ended.cancelled);
+            node.waited = node.waited.wrapping_add(ticks.cast_signed());
+            node.cancelled = node.cancelled.saturating_add(ended.cancelled.into());
             self.count(poll.node, ticks, false);
         }
-        let ticks = at - poll.start;
+        let ticks = at.saturating_sub(poll.start);
         let node = &mut self.nodes[poll.node as usize];
-        node.waited -= ticks.cast_signed();
+        node.waited = node.waited.wrapping_sub(ticks.cast_signed());
         if matches!(node.parent, Parent::Task(_)) {
-            match self.open.last() {
-                Some(around) => self.nodes[around.node as usize].elsewhere += ticks,
-                None => *self.inherited_elsewhere.entry(self.inherited).or_default() += ticks,
-            }
+            let elsewhere = match self.open.last() {
+                Some(around) => &mut self.nodes[around.node as usize].elsewhere,
+                None => self.inherited_elsewhere.entry(self.inherited).or_default(),
+            };
+            *elsewhere = elsewhere.saturating_add(ticks);
         }
     }
 
@@ -447,7 +455,8 @@ impl Visitor for Folded {
     fn resume(&mut self, instance: u64, at: u64) {
         let Some(calls) = self.aside.get_mut(&instance) else { return };
         if let Some(Aside { node, first, since }) = calls.pop() {
-            self.nodes[node as usize].waited += (at - since).cast_signed();
+            let waited = &mut self.nodes[node as usize].waited;
+            *waited = waited.wrapping_add(at.saturating_sub(since).cast_signed());
             self.open.push(Open { node, first, start: at });
         }
         if calls.is_empty() {
@@ -455,11 +464,12 @@ impl Visitor for Folded {
         }
     }
 
-    fn leave_inherited(&mut self, at: u64) {
-        if self.inherited > 0 {
-            self.inherited -= 1;
+    fn leave_inherited(&mut self, at: u64, count: u64) {
+        let count = count.min(self.inherited);
+        if count > 0 {
+            self.inherited -= count;
             self.root = Children::default();
-            self.inherited_ends.push(InheritedEnd::Frame(at));
+            self.inherited_ends.push(InheritedEnd::Frames(at, count));
         }
     }
 
@@ -471,7 +481,7 @@ impl Visitor for Folded {
 impl Folded {
     fn add_begun(&mut self, node: u32, session: u32, count: i64, start: u64) {
         let begun = self.begun.entry((node, session)).or_default();
-        begun.count += count;
+        begun.count = begun.count.wrapping_add(count);
         let start = if count < 0 { start.wrapping_neg() } else { start };
         begun.starts = begun.starts.wrapping_add(start);
         if *begun == Begun::default() {
@@ -533,7 +543,8 @@ mod tests {
         assert_eq!((stored.first_sequence, stored.next_sequence(), stored.calls()), (3, 4, 2));
         stored.chunk(chunk(4, 2, &[leave(12), leave(14), enter(2, 15)]));
         let (folded, _) = stored.finish(20);
-        assert_eq!(folded.inherited_ends, [InheritedEnd::Frame(7), InheritedEnd::Frame(14)]);
+        let ends = [InheritedEnd::Frames(7, 1), InheritedEnd::Frames(14, 1)];
+        assert_eq!(folded.inherited_ends, ends);
         let expected = [
             (Parent::Inherited(2), 0, 1, 1, 1, 1),
             (Parent::Inherited(1), 1, 2, 3, 1, 2),

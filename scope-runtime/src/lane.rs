@@ -769,6 +769,23 @@ pub(crate) fn unrecorded<T>(work: impl FnOnce() -> T) -> T {
     })
 }
 
+/// Runs `work` with the events of this thread going to `items`, and none of them recorded. They need
+/// room for one item more.
+pub(crate) fn with_items_in(items: &[AtomicU32], work: impl FnOnce()) {
+    LANE.with(|lane| {
+        let [first, .., last] = items else { return };
+        let busy = lane.cold.busy.replace(true);
+        let (cursor, end) = (lane.cursor.replace(first), lane.end.replace(last));
+        let (before, limit) = (lane.last.replace(clock::counter()), lane.limit.replace(MAX_DELTA));
+        work();
+        lane.cursor.set(cursor);
+        lane.end.set(end);
+        lane.last.set(before);
+        lane.limit.set(limit);
+        lane.cold.busy.set(busy);
+    })
+}
+
 fn thread_name() -> String {
     std::thread::current().name().unwrap_or_default().to_owned()
 }

@@ -1,15 +1,15 @@
 //! The chunks that threads write their newest events to, mapped from the recording's file.
 //!
-//! A chunk has one owner at a time: free -> owned by a thread -> full -> claimed by whoever
-//! empties it -> owned by that one -> free. The states live outside the mapping; what recovery needs is in the
-//! chunks themselves.
+//! A chunk has one owner at a time (`hand_over.rs`). The states live outside the mapping; what
+//! recovery needs is in the chunks themselves.
 
 use std::io;
-use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicUsize};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicPtr, AtomicUsize};
 use std::sync::{Mutex, OnceLock};
 
 use crate::format::{CHUNK_BYTES, CHUNK_ITEMS, CHUNK_PAYLOAD, Chunk, EVENTS_HEAD, MAX_SEGMENTS, PAGE, kind};
+use crate::hand_over::{State, Turn};
 use crate::os;
 use crate::pack::{WORD_ITEMS, Word, Words};
 use crate::replay::ChunkWords;
@@ -19,14 +19,9 @@ use crate::writer::Writer;
 /// Chunks in the first segment, and how many a live thread may have on average: 1 MiB.
 pub(crate) const CHUNKS_PER_THREAD: usize = 16;
 
-const FREE: u8 = 0;
-const OWNED: u8 = 1;
-const FULL: u8 = 2;
-const CLAIMED: u8 = 3;
-
 struct Segment {
     chunks: &'static [Chunk],
-    states: Box<[AtomicU8]>,
+    states: Box<[State]>,
     /// The sink of the lane that owns each chunk.
     sinks: Box<[AtomicPtr<Sink>]>,
 }
@@ -89,7 +84,7 @@ impl Pool {
         self.segment(id).sinks[id.index as usize].store(std::ptr::from_ref(sink).cast_mut(), Relaxed);
     }
 
-    fn state(&self, id: ChunkId) -> &AtomicU8 {
+    fn state(&self, id: ChunkId) -> &State {
         &self.segment(id).states[id.index as usize]
     }
 
@@ -116,7 +111,7 @@ impl Pool {
         }
         let len = chunks * CHUNK_BYTES;
         let at = writer.allocate(len as u64, PAGE);
-        os::reserve(writer.file(), at, len as u64)?;
+        os::reserve(writer.file(), at, len as u64).inspect_err(|_| writer.free(at, len as u64))?;
         let address = os::map_shared(writer.file(), at, len)?;
         // SAFETY: `len` bytes are mapped there for good, zeroed by the reservation and page-aligned;
         // a chunk is made of atomics, for which any bytes are a value.
@@ -125,7 +120,7 @@ impl Pool {
         entry[0].store(at, Relaxed);
         entry[1].store(chunks as u64, Relaxed);
         writer.header().segment_count.fetch_max(slot as u32 + 1, Release);
-        let states = (0..chunks).map(|_| AtomicU8::new(FREE)).collect();
+        let states = (0..chunks).map(|_| State::free()).collect();
         let sinks = (0..chunks).map(|_| AtomicPtr::default()).collect();
         assert!(
             self.segments[slot].set(Segment { chunks: mapped, states, sinks }).is_ok(),
@@ -143,55 +138,50 @@ impl Pool {
         })
     }
 
-    fn change(&self, id: ChunkId, from: u8, to: u8) -> bool {
-        let state = self.state(id);
-        // To read first spares the others the cache line of a state that does not fit.
-        state.load(Relaxed) == from && state.compare_exchange(from, to, AcqRel, Relaxed).is_ok()
-    }
-
     /// Makes a free chunk the caller's.
     pub(crate) fn take_free(&self) -> Option<ChunkId> {
-        self.ids().find(|&id| self.change(id, FREE, OWNED))
+        self.ids().find(|&id| self.state(id).take_free())
     }
 
     /// Takes a full chunk whose turn it is, gives it to `work` with its sink held, and makes it the
     /// caller's. `work` must leave it cleared.
-    pub(crate) fn take_full(&self, mut work: impl FnMut(ChunkId, &mut SinkState)) -> Option<ChunkId> {
+    pub(crate) fn take_full(
+        &self,
+        mut work: impl FnMut(ChunkId, &mut Turn<'_, SinkState>),
+    ) -> Option<ChunkId> {
         self.ids().find(|&id| {
-            if !self.change(id, FULL, CLAIMED) {
-                return false;
+            let taken = self.state(id).take_full(|| {
+                let turn = self.sink(id).try_turn(self.chunk(id));
+                turn.map(|mut state| work(id, &mut state)).is_some()
+            });
+            if taken {
+                self.full.fetch_sub(1, Relaxed);
             }
-            match self.sink(id).try_turn(self.chunk(id)) {
-                Some(mut state) => {
-                    work(id, &mut state);
-                    self.state(id).store(OWNED, Release);
-                    self.full.fetch_sub(1, Relaxed);
-                    true
-                }
-                None => {
-                    self.state(id).store(FULL, Release);
-                    false
-                }
-            }
+            taken
         })
     }
 
-    /// Whether a chunk waits to be written out.
+    /// Whether a chunk waits to be emptied, or somebody is about it.
     pub(crate) fn has_full(&self) -> bool {
-        self.ids().any(|id| matches!(self.state(id).load(Relaxed), FULL | CLAIMED))
+        self.ids().any(|id| self.state(id).is_full())
+    }
+
+    /// Whether each chunk is in use by a thread, so that waiting for one makes no sense.
+    pub(crate) fn all_owned(&self) -> bool {
+        self.ids().all(|id| self.state(id).is_owned())
     }
 
     /// The owner hands its chunk over to be written out. Says whether a quarter of all chunks wait
     /// by now: to be told of each one would cost more than to write it out.
     pub(crate) fn hand_over(&self, id: ChunkId) -> bool {
         let full = self.full.fetch_add(1, Relaxed) + 1;
-        self.state(id).store(FULL, Release);
+        self.state(id).hand_over();
         full >= self.len() / 4
     }
 
     /// Makes a cleared chunk of the caller's free.
     pub(crate) fn give_back(&self, id: ChunkId) {
-        self.state(id).store(FREE, Release);
+        self.state(id).give_back();
     }
 }
 

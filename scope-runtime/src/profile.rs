@@ -67,3 +67,14 @@ pub struct Profile {
     /// See [`Profile::start_ns`].
     pub end_ns: i64,
 }
+
+impl Profile {
+    /// The regions that have calls cut at the end of recording, in the order of [`Profile::regions`].
+    pub fn open_regions(&self) -> Vec<&Region> {
+        let mut ids: Vec<_> =
+            self.paths.nodes().iter().filter(|path| path.open > 0).map(|path| path.region).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        ids.iter().map(|RegionId(id)| &self.regions[*id as usize]).collect()
+    }
+}

@@ -8,8 +8,10 @@ use std::thread::Thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::clock::{self, ClockPair};
+use crate::cost;
 use crate::environment::Settings;
 use crate::format::{BlockHead, Chunk, Fields, kind};
+use crate::hand_over::Turn;
 use crate::lane;
 use crate::lock;
 use crate::os::{self, ThreadEnd};
@@ -39,9 +41,10 @@ pub(crate) struct Recorder {
     not_appended: Mutex<Vec<u8>>,
     event_bytes: AtomicU64,
     totals_written: AtomicU64,
-    /// Held while full chunks are emptied by the drainer, so that finalize knows when none is half
-    /// done.
+    /// Held while full chunks are emptied to make room.
     draining: Mutex<()>,
+    /// Whether somebody waits for that to end, to settle.
+    settling: AtomicBool,
     drainer: OnceLock<Thread>,
     /// Set by the first failure to write, which is reported; the others are only counted.
     failed: AtomicBool,
@@ -72,6 +75,7 @@ impl Recorder {
             event_bytes: AtomicU64::new(0),
             totals_written: AtomicU64::new(0),
             draining: Mutex::default(),
+            settling: AtomicBool::new(false),
             drainer: OnceLock::new(),
             failed: AtomicBool::new(false),
         };
@@ -149,46 +153,30 @@ impl Recorder {
 
     /// An empty chunk for a lane whose chunk `full`, if it had one, has no more room.
     ///
-    /// The thread does not wait for the drainer: where no chunk is free it empties one itself.
-    /// `None` when it had none and there is no room for a new one.
+    /// The thread does not wait for the drainer: where no chunk is free it empties one itself. Only
+    /// where each chunk that could be emptied is in the hands of another thread just now, it lets that
+    /// one go first: more chunks would only be filled as well. `None` when it had none, there is no
+    /// room for a new one, and all are in use by threads.
     pub(crate) fn next_chunk(&self, sink: &'static Sink, full: Option<ChunkId>) -> Option<ChunkId> {
         // Adding up is quick, and spread over the threads that way.
         if let Some(full) = full.filter(|&full| sink.is_folding() && self.empty_own(full)) {
             return Some(full);
         }
-        let share = CHUNKS_PER_THREAD * self.live_lanes.load(Relaxed);
-        let next = self.pool.take_free().or_else(|| {
-            let room = share.saturating_sub(self.pool.len());
-            (room >= CHUNKS_PER_THREAD).then(|| self.pool.take_grown(&self.writer, room))?
-        });
-        let next = next.or_else(|| self.pool.take_full(|id, state| self.empty(id, state)));
-        match (next, full) {
-            (Some(next), Some(full)) => {
-                self.hand_over(full);
-                self.pool.assign(next, sink);
-                Some(next)
-            }
-            (Some(next), None) => {
-                self.pool.assign(next, sink);
-                Some(next)
-            }
-            (None, Some(full)) if self.empty_own(full) => Some(full),
-            (None, full) => match self.pool.take_grown(&self.writer, usize::MAX) {
-                Some(next) => {
-                    if let Some(full) = full {
-                        self.hand_over(full);
-                    }
-                    self.pool.assign(next, sink);
-                    Some(next)
+        loop {
+            let next = self.pool.take_free().or_else(|| self.grow_within_share());
+            let next = next.or_else(|| self.pool.take_full(|id, state| self.empty(id, state)));
+            if let Some(next) = next {
+                if let Some(full) = full {
+                    self.hand_over(full);
                 }
-                None => {
-                    let full = full?;
-                    while !self.empty_own(full) {
-                        std::thread::yield_now();
-                    }
-                    Some(full)
-                }
-            },
+                self.pool.assign(next, sink);
+                return Some(next);
+            }
+            match full {
+                Some(full) if self.empty_own(full) => return Some(full),
+                None if self.pool.all_owned() => return None,
+                _ => std::thread::yield_now(),
+            }
         }
     }
 
@@ -198,6 +186,13 @@ impl Recorder {
         if self.pool.hand_over(full) {
             self.wake_drainer();
         }
+    }
+
+    /// A new chunk, where the live threads do not have their share of chunks yet.
+    fn grow_within_share(&self) -> Option<ChunkId> {
+        let share = CHUNKS_PER_THREAD * self.live_lanes.load(Relaxed);
+        let room = share.saturating_sub(self.pool.len());
+        (room >= CHUNKS_PER_THREAD).then(|| self.pool.take_grown(&self.writer, room))?
     }
 
     /// Empties a chunk of the caller's, unless an earlier one of the lane is still at work.
@@ -219,7 +214,7 @@ impl Recorder {
 
     /// Puts the events of a chunk where they belong and clears it. The caller owns or claimed it, and
     /// it is its turn.
-    fn empty(&self, id: ChunkId, state: &mut SinkState) {
+    fn empty(&self, id: ChunkId, state: &mut Turn<'_, SinkState>) {
         let (chunk, sink) = (self.pool.chunk(id), self.pool.sink(id));
         let write = || {
             let within = self.event_bytes.load(Relaxed) < self.settings.event_limit;
@@ -240,20 +235,34 @@ impl Recorder {
         chunk.clear();
     }
 
-    /// Empties all chunks that are full.
-    pub(crate) fn drain(&self) {
-        let _one_at_a_time = lock(&self.draining);
-        // A chunk whose turn it is not waits for one that another thread empties just now, or that
-        // a thread was killed with in hand: what is left over stays in the pool, and is not lost.
+    /// Empties the chunks that are full, but no more than there are now: other threads may fill them as
+    /// fast. What is left over stays in the pool and is not lost. The caller holds `draining`.
+    fn drain(&self) {
+        let mut left = self.pool.len();
+        // A chunk whose turn it is not waits for one that another thread empties just now.
         for _ in 0..1_000 {
-            while let Some(id) = self.pool.take_full(|id, state| self.empty(id, state)) {
+            while left > 0
+                && !self.settling.load(Relaxed)
+                && let Some(id) = self.pool.take_full(|id, state| self.empty(id, state))
+            {
                 self.pool.give_back(id);
+                left -= 1;
             }
-            if !self.pool.has_full() {
+            if left == 0 || self.settling.load(Relaxed) || !self.pool.has_full() {
                 return;
             }
             std::thread::yield_now();
         }
+    }
+
+    /// Empties what is full by now and copies the totals that come of it into the file.
+    pub(crate) fn settle(&self) {
+        // The drainer makes way, and has nothing half done then.
+        self.settling.store(true, Relaxed);
+        let _one_at_a_time = lock(&self.draining);
+        self.settling.store(false, Relaxed);
+        self.drain();
+        self.write_totals();
     }
 
     /// Notes that a session ends now, or that a later one begins.
@@ -270,7 +279,7 @@ impl Recorder {
     }
 
     /// Copies the totals that are kept in place of events into the file.
-    pub(crate) fn write_totals(&self) {
+    fn write_totals(&self) {
         let mut count = 0;
         let mut payload = Fields::default();
         for sink in lock(&self.sinks).iter().filter(|sink| sink.is_folding()) {
@@ -303,9 +312,13 @@ impl Recorder {
     fn drain_for_ever(&self) {
         os::signals_stay_blocked();
         lane::unrecorded(|| {
+            self.writer.set_region_cost(cost::region_ps());
             let mut beats = 0_u32;
             loop {
-                self.drain();
+                if !self.settling.load(Relaxed) {
+                    let _one_at_a_time = lock(&self.draining);
+                    self.drain();
+                }
                 if lane::STATE.load(Relaxed) == lane::ON {
                     self.writer.beat(ClockPair::now());
                     beats = beats.wrapping_add(1);

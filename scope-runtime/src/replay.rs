@@ -49,10 +49,21 @@ pub(crate) trait Visitor {
     fn started_at(&mut self, _position: u64) {}
     /// The replay is at a place that was asked for by [`Replay::watch`].
     fn mark(&mut self, _position: u64) {}
-    /// The innermost of the frames that were open before the replay began ends, all newer ones have.
-    fn leave_inherited(&mut self, _at: u64) {}
+    /// The `count` innermost of the frames that were open before the replay began end, all newer ones
+    /// have.
+    fn leave_inherited(&mut self, _at: u64, _count: u64) {}
     /// With the poll that is the innermost one of those its instance ends.
     fn complete_inherited(&mut self, _ended: Ended, _at: u64) {}
+}
+
+/// For who wants to know no more than when events were.
+impl Visitor for () {
+    fn enter(&mut self, _: u32, _: u64) {}
+    fn leave(&mut self, _: u64, _: Cut) {}
+    fn begin_poll(&mut self, _: Poll, _: u64) {}
+    fn end_poll(&mut self, _: Option<Ended>, _: u64) {}
+    fn suspend(&mut self, _: u64, _: u64) {}
+    fn resume(&mut self, _: u64, _: u64) {}
 }
 
 /// The begin of a poll.
@@ -134,7 +145,7 @@ impl LaneEnd {
         self.cpu_ns = later.cpu_ns.or(self.cpu_ns);
         self.first_ticks = self.first_ticks.or(later.first_ticks);
         self.last_ticks = self.last_ticks.max(later.last_ticks);
-        self.faulty += later.faulty;
+        self.faulty = self.faulty.saturating_add(later.faulty);
     }
 }
 
@@ -215,6 +226,11 @@ impl<V: Visitor> Replay<V> {
         self.next_sequence
     }
 
+    /// Ticks of the last event; 0 before the first.
+    pub(crate) fn last_ticks(&self) -> u64 {
+        self.end.last_ticks
+    }
+
     /// Number of open frames that the visitor knows.
     pub(crate) fn open_frames(&self) -> usize {
         self.open.len()
@@ -287,7 +303,7 @@ impl<V: Visitor> Replay<V> {
             self.cut_open();
             self.dead = chunk.depth;
         }
-        self.next_sequence = chunk.sequence + 1;
+        self.next_sequence = chunk.sequence.wrapping_add(1);
         let mut base = chunk.base;
         let is_watched = self.marks.front().is_some_and(|&mark| parts_of(mark).1 <= chunk.sequence);
         if is_watched {
@@ -436,7 +452,7 @@ impl<V: Visitor> Replay<V> {
 
     /// Cuts all open calls now; their guards still exist in the program.
     fn cut_open(&mut self) {
-        self.dead += self.open.len() as u64;
+        self.dead = self.frames();
         while self.open.pop().is_some() {
             match self.polls.pop_if(|poll| poll.index == self.open.len()) {
                 Some(poll) => self.visitor.end_poll(poll.ended, self.now),
@@ -468,7 +484,7 @@ impl<V: Visitor> Replay<V> {
             self.visitor.enter(region, self.now);
         } else {
             // It was entered while the session ended, and came too late for it.
-            self.dead += 1;
+            self.dead = self.dead.saturating_add(1);
         }
     }
 
@@ -500,26 +516,42 @@ impl<V: Visitor> Replay<V> {
 
     /// The innermost frame ends.
     #[inline(never)]
-    pub(crate) fn leave(&mut self, at: u64) {
+    fn leave(&mut self, at: u64) {
         self.pass(at);
         self.close_innermost(at, Cut::No);
     }
 
+    /// The `count` innermost open frames end at `at`, all newer ones being in totals.
+    pub(crate) fn leave_inherited(&mut self, at: u64, count: u64) {
+        let depth = self.frames().saturating_sub(count);
+        self.pass(at);
+        self.close_down_to(depth, at, |_| Cut::No);
+    }
+
     /// Frames that are open on the program's side.
     fn frames(&self) -> u64 {
-        self.dead + self.open.len() as u64
+        self.dead.saturating_add(self.open.len() as u64)
     }
 
     fn close_to(&mut self, depth: u64, at: u64) {
-        while self.frames() > depth {
-            let cut = if self.frames() == depth + 1 { Cut::No } else { Cut::Outlived };
-            self.close_innermost(at, cut);
+        self.close_down_to(depth, at, |innermost| if innermost == depth { Cut::No } else { Cut::Outlived });
+    }
+
+    /// Closes frames until `depth` are open; `cut` gets the position of each. Those that are not known
+    /// are closed at once, since a damaged recording may claim any number of them.
+    fn close_down_to(&mut self, depth: u64, at: u64, cut: impl Fn(u64) -> Cut) {
+        while self.frames() > depth && !self.open.is_empty() {
+            self.close_innermost(at, cut(self.frames() - 1));
+        }
+        if let Some(count) = self.dead.checked_sub(depth).filter(|&count| count > 0 && self.open.is_empty()) {
+            self.dead = depth;
+            self.visitor.leave_inherited(self.now, count);
         }
     }
 
     fn begin_poll(&mut self, word: u64, first: bool, at: u64) {
         if !self.in_session {
-            self.dead += 1;
+            self.dead = self.dead.saturating_add(1);
             return;
         }
         let instance = word >> CODE_BITS;
@@ -565,7 +597,7 @@ impl<V: Visitor> Replay<V> {
     /// As many regions as were set aside with the instance of the innermost poll go on.
     fn resume_aside(&mut self, count: u64, at: u64) {
         if !self.in_session {
-            self.dead += count;
+            self.dead = self.dead.saturating_add(count);
             return;
         }
         let instance = self.polls.last().map(|poll| poll.instance);
@@ -593,7 +625,7 @@ impl<V: Visitor> Replay<V> {
     fn close_innermost(&mut self, at: u64, cut: Cut) {
         match self.open.pop() {
             Some(start) => {
-                self.end.faulty += u64::from(at < start);
+                self.end.faulty = self.end.faulty.saturating_add(u64::from(at < start));
                 match self.polls.pop_if(|poll| poll.index == self.open.len()) {
                     Some(poll) => self.visitor.end_poll(poll.ended, self.now),
                     None => self.visitor.leave(self.now, cut),
@@ -601,7 +633,7 @@ impl<V: Visitor> Replay<V> {
             }
             None if self.dead > 0 => {
                 self.dead -= 1;
-                self.visitor.leave_inherited(self.now);
+                self.visitor.leave_inherited(self.now, 1);
             }
             None => {}
         }

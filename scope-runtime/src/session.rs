@@ -13,7 +13,7 @@ use crate::clock::ClockPair;
 use crate::lane::{self, OFF, ON, SESSION, STARTING, STATE};
 use crate::profile::Profile;
 use crate::recorder::Recorder;
-use crate::{environment, os, region};
+use crate::{cost, environment, os, region};
 
 /// The recorder of this process; null before recording began, and in a fresh fork.
 static RECORDER: AtomicPtr<Recorder> = AtomicPtr::new(std::ptr::null_mut());
@@ -206,6 +206,7 @@ impl Control {
             return;
         };
         if self.profile.is_none() {
+            note_cost(recorder);
             STATE.store(OFF, Relaxed);
             SESSION.fetch_add(1, Relaxed);
             recorder.add_edge(false);
@@ -215,8 +216,7 @@ impl Control {
 }
 
 fn seal(recorder: &'static Recorder) -> Profile {
-    recorder.drain();
-    recorder.write_totals();
+    recorder.settle();
     recorder.writer().beat(ClockPair::now());
     lane::unrecorded(|| crate::finalize::seal(recorder))
 }
@@ -228,8 +228,14 @@ extern "C" fn at_exit() {
     if let Some(recorder) = current()
         && control.profile.is_none()
     {
+        note_cost(recorder);
         control.profile = Some(seal(recorder));
     }
+}
+
+/// The drainer measures it at its start, for which a short program does not wait.
+fn note_cost(recorder: &Recorder) {
+    recorder.writer().set_region_cost(cost::region_ps());
 }
 
 // A fork copies one thread and all locks. They are held while it happens, so that none of them

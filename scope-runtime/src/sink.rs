@@ -3,11 +3,12 @@
 //! Chunks of one lane are taken in the order of their sequence numbers. Whoever has a full chunk in
 //! hand may put it in; who finds another one at work here does something else instead of waiting.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, TryLockError};
 
 use crate::fold::Fold;
 use crate::format::Chunk;
+use crate::hand_over::{InTurn, Turn};
 use crate::replay::SessionEdge;
 
 /// The sink of one lane.
@@ -15,18 +16,17 @@ use crate::replay::SessionEdge;
 pub(crate) struct Sink {
     pub(crate) lane: u32,
     folding: AtomicBool,
-    state: Mutex<SinkState>,
+    state: InTurn<SinkState>,
 }
 
 #[derive(Debug, Default)]
 pub(crate) struct SinkState {
-    next_sequence: u64,
     fold: Option<Fold>,
 }
 
 impl Sink {
     pub(crate) fn new(lane: u32) -> Sink {
-        Sink { lane, folding: AtomicBool::new(false), state: Mutex::default() }
+        Sink { lane, folding: AtomicBool::new(false), state: InTurn::new(SinkState::default()) }
     }
 
     /// Whether the lane keeps totals only, from here on and for good.
@@ -35,17 +35,12 @@ impl Sink {
     }
 
     /// The state, when it is this chunk's turn and nobody else is at work.
-    pub(crate) fn try_turn(&self, chunk: &Chunk) -> Option<MutexGuard<'_, SinkState>> {
-        let state = match self.state.try_lock() {
-            Ok(state) => state,
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => return None,
-        };
-        (chunk.sequence.load(Relaxed) == state.next_sequence).then_some(state)
+    pub(crate) fn try_turn(&self, chunk: &Chunk) -> Option<Turn<'_, SinkState>> {
+        self.state.try_turn(chunk.sequence.load(Relaxed))
     }
 
-    pub(crate) fn lock(&self) -> MutexGuard<'_, SinkState> {
-        crate::lock(&self.state)
+    pub(crate) fn lock(&self) -> Turn<'_, SinkState> {
+        self.state.lock()
     }
 
     /// Puts a chunk in: into the totals if the lane keeps those only, else by `write`; where that
@@ -53,12 +48,12 @@ impl Sink {
     /// went into the totals.
     pub(crate) fn put(
         &self,
-        state: &mut SinkState,
+        state: &mut Turn<'_, SinkState>,
         chunk: &Chunk,
         edges: &Mutex<Vec<SessionEdge>>,
         write: impl FnOnce() -> bool,
     ) -> u64 {
-        state.next_sequence += 1;
+        state.done();
         if state.fold.is_none() && write() {
             return 0;
         }

@@ -282,9 +282,9 @@ impl PathTree {
         let node = &mut self.nodes[path.0 as usize];
         node.min_ns = if node.calls == 0 { other.min_ns } else { node.min_ns.min(other.min_ns) };
         node.max_ns = node.max_ns.max(other.max_ns);
-        node.calls += other.calls;
-        node.open += other.open;
-        node.cancelled += other.cancelled;
+        node.calls = node.calls.saturating_add(other.calls);
+        node.open = node.open.saturating_add(other.open);
+        node.cancelled = node.cancelled.saturating_add(other.cancelled);
         node.wall_ns = node.wall_ns.saturating_add(other.wall_ns);
         node.inclusive_ns = node.inclusive_ns.saturating_add(other.inclusive_ns);
         node.self_ns = node.self_ns.saturating_add(other.self_ns);

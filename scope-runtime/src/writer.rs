@@ -5,6 +5,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
@@ -85,6 +86,12 @@ impl Writer {
         after(end)
     }
 
+    /// Gives back what was allocated and not used, unless something was allocated behind it since.
+    pub(crate) fn free(&self, at: u64, len: u64) {
+        let end = (at + len).next_multiple_of(BLOCK_ALIGN);
+        let _ = self.header.end.compare_exchange(end, at, Relaxed, Relaxed);
+    }
+
     /// Appends a block whose payload is the given parts.
     ///
     /// The head is written last, so that a block with a head is whole.
@@ -147,6 +154,11 @@ impl Writer {
         Ok(TotalsSlots { address: Mapped(address), size })
     }
 
+    /// Whether somebody has removed the file: what is written is lost with this process then.
+    pub(crate) fn is_removed(&self) -> bool {
+        self.file.metadata().is_ok_and(|file| file.nlink() == 0)
+    }
+
     /// Notes calls that went into totals.
     pub(crate) fn add_folded(&self, calls: u64) {
         self.header.folded_calls.fetch_add(calls, Relaxed);
@@ -166,6 +178,11 @@ impl Writer {
     /// Notes calls that could not be kept.
     pub(crate) fn add_lost(&self, calls: u64) {
         self.header.lost_calls.fetch_add(calls, Relaxed);
+    }
+
+    /// Notes what a region costs, in ps.
+    pub(crate) fn set_region_cost(&self, cost_ps: u32) {
+        self.header.region_cost_ps.store(cost_ps, Relaxed);
     }
 
     /// Says in the header whether the program has ended its recording.

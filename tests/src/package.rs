@@ -83,6 +83,12 @@ impl Package {
         build_folder().join("debug").join(&self.name)
     }
 
+    /// The program, built by `cargo build --release`.
+    pub fn build_optimised(&self) -> PathBuf {
+        tools::succeed(&mut self.cargo(&["build", "--quiet", "--release"]));
+        build_folder().join("release").join(&self.name)
+    }
+
     /// Runs the program under `cargo scope run` with an empty folder for its outputs.
     pub fn run(&self, arguments: &[&str]) -> Run {
         let mut folder = self.name.clone();

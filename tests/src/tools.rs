@@ -23,6 +23,11 @@ pub fn browser() -> Option<PathBuf> {
     named_by("SCOPE_TEST_BROWSER")
 }
 
+/// Whether tests that take long, or much of the disk, are wanted.
+pub fn has_time() -> bool {
+    named_by("SCOPE_TEST_LONG").is_some()
+}
+
 fn named_by(variable: &str) -> Option<PathBuf> {
     let tool = std::env::var_os(variable).map(PathBuf::from);
     if tool.is_none() {

@@ -2,9 +2,11 @@
 //! each file in `tests/cases` says what must hold.
 
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
 
+use scope_runtime::pstats;
 use scope_runtime::recording::Recording;
 use tests::outputs::{Run, files_below, integer};
 use tests::package::{Package, empty_folder};
@@ -166,6 +168,94 @@ fn hdf5_01_slashes_in_names() {
             assert!(dump.contains(&format!("\"{name}\"")), "{name}");
         }
     }
+}
+
+#[test]
+fn hdf5_02_no_room_for_the_file() {
+    let package = Package::of_case("hdf5-02", &[LIBC]);
+    let folder = empty_folder("hdf5-02");
+    let run = |arguments: &[&str]| {
+        let mut command = package.cargo_scope(&["run", "-o"]);
+        command.arg(&folder).arg("--").args(arguments);
+        Run::start(&mut command, folder.clone()).expect_status(0)
+    };
+    let first = run(&[]);
+    assert_eq!(first.check_outputs().counts(), BTreeMap::from([("cell", 50_000)]));
+    let full = run(&["full"]);
+    assert_eq!(full.stdout, first.stdout);
+    let reasons = full.stderr.lines().filter(|line| line.contains("File too large"));
+    let [reason] = reasons.collect::<Vec<_>>()[..] else { panic!("{}", full.stderr) };
+    assert!(reason.contains("rank0.scope"), "{reason}");
+    assert!(!full.stderr.contains("panicked"), "{}", full.stderr);
+    // The limit is the program's own, so there are outputs, of which no part is left elsewhere: the
+    // totals of all calls, some of which are not in the timeline.
+    let profile = full.profile();
+    assert_eq!(integer(&profile, "lost_calls"), 0);
+    let calls: u64 = profile.paths.as_ref().unwrap().iter().map(|path| path.calls).sum();
+    assert_eq!(calls, 50_000);
+    let names: Vec<_> =
+        files_below(&folder).iter().map(|file| file.file_name().unwrap().to_owned()).collect();
+    assert_eq!(names, ["flamegraph_rank0.svg", "profile.h5", "profile_rank0.prof"]);
+}
+
+#[test]
+fn limits_03_very_deep() {
+    let package = Package::of_case("limits-03", &[]);
+    let run = package.run(&[]).expect_status(0);
+    let profile = run.profile();
+    assert_eq!((profile.names.len(), profile.events.start_ns.len()), (1, 100_000));
+    let parents = profile.events.parent_ids.as_ref().unwrap();
+    assert!(parents.iter().zip(-1..).all(|(&parent, above)| parent == above));
+    // A path per level, none longer than the bound of labels.
+    let prof = pstats::load_prof(File::open(run.prof_file()).unwrap()).unwrap();
+    assert_eq!(prof.entries().len(), 100_001);
+    assert!(std::fs::metadata(run.prof_file()).unwrap().len() < 100_000 * 2_000);
+    assert!(run.flame_graph().contains("levels"), "levels that are left out are counted");
+    let mut export = package.cargo_scope(&["export", "prof", "--no-call-paths"]);
+    tools::succeed(export.arg(&run.folder));
+    let prof = pstats::load_prof(File::open(run.prof_file()).unwrap()).unwrap();
+    let dig = prof.entries().iter().find(|entry| &*entry.key.name == "dig").unwrap();
+    assert_eq!((dig.nc, dig.cc), (100_000, 1));
+    assert_eq!((dig.ct_s * 1e9).round() as i64, profile.events.duration_ns[0], "counted once");
+}
+
+/// The million names are looked at by the runtime's own reader: an HDF5 file of them takes minutes where
+/// nothing is optimised.
+#[test]
+fn limits_04_many_names() {
+    if !tools::has_time() {
+        return;
+    }
+    let folder = empty_folder("limits-04");
+    let mut program = Command::new(Package::of_case("limits-04", &[]).build_optimised());
+    subcommand::without_traces_of_the_test(&mut program);
+    tools::succeed(program.env("SCOPE_OUTPUT", &folder));
+    let recording = Recording::open(&folder.join("rank0.scope")).unwrap();
+    let profile = recording.profile();
+    assert_eq!((profile.regions.len(), profile.lost_calls), (1_000_001, 0));
+    let paths = profile.paths.nodes();
+    assert!(paths.len() == 1_000_001 && paths.iter().all(|path| path.calls == 2));
+    // A name is kept once: its definition, and 8 bytes for each of two calls.
+    let size = std::fs::metadata(folder.join("rank0.scope")).unwrap().len();
+    assert!(size < 150 * 1_000_000, "{size} bytes");
+}
+
+#[test]
+fn limits_05_many_threads() {
+    let package = Package::of_case("limits-05", &[]);
+    let run = package.run(&[]).expect_status(0);
+    assert!(!run.stderr.contains("panicked"), "{}", run.stderr);
+    assert_eq!(run.check_outputs().counts(), BTreeMap::from([("job", 20_500)]));
+    assert_eq!(run.profile().threads.unwrap().len(), 20_500);
+    assert!(run.flame_graph().len() < 100_000);
+    // Threads that end give their buffers back: what 20,000 of them recorded takes little beside the
+    // buffers of those that live at the same time.
+    let folder = empty_folder("limits-05-recording");
+    let mut program = Command::new(package.build());
+    subcommand::without_traces_of_the_test(&mut program);
+    tools::succeed(program.env("SCOPE_OUTPUT", &folder));
+    let size = std::fs::metadata(folder.join("rank0.scope")).unwrap().len();
+    assert!(size < 64 << 20, "{size} bytes");
 }
 
 /// The package is called `echo`, as in the lines that people type.

@@ -24,6 +24,9 @@ pub struct InspectOptions {
     /// of the latest run of this cargo project]
     #[arg(value_name = "PROFILE")]
     pub profile: Option<PathBuf>,
+    /// Show what measuring cost, and the regions that are too short for it
+    #[arg(long)]
+    pub cost: bool,
     /// What to show.
     #[command(flatten)]
     pub selection: SelectionOptions,

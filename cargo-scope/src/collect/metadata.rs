@@ -3,11 +3,13 @@
 //! Keys that the Python package has keep its names, so that its reports show them in their place;
 //! the others are ours.
 
+use std::collections::BTreeSet;
+
 use scope_runtime::profile::Profile;
 use scope_runtime::recording::Info;
 
 use super::RunInfo;
-use crate::merged::MetadataValue::{self, Integer, List, Text};
+use crate::merged::MetadataValue::{self, Float, Integer, List, Text};
 
 /// Entries per list: the file holds a list in one attribute, which ends at 64 KiB.
 const LONGEST_LIST: usize = 4_000;
@@ -94,7 +96,15 @@ impl Entries {
             let counts = ranks.iter().map(|(_, profile)| count(profile));
             counts.fold(0u64, u64::saturating_add).try_into().unwrap_or(i64::MAX)
         };
+        // Of the slowest machine; 0 where no program came to measure it.
+        let cost_ps = ranks.iter().map(|(info, _)| info.region_cost_ps).max().unwrap_or(0);
+        if cost_ps > 0 {
+            self.0.push(("region_cost_ns".into(), Float(f64::from(cost_ps) / 1_000.0)));
+        }
         self.integer("open_calls", sum(|profile| profile.open_calls));
+        let open = ranks.iter().flat_map(|(_, profile)| profile.open_regions());
+        let open: BTreeSet<&str> = open.map(|region| region.name.as_str()).collect();
+        self.list("open_regions", open.into_iter().map(String::from).collect());
         self.integer("lost_calls", sum(|profile| profile.lost_calls));
         self.integer("faulty_calls", sum(|profile| profile.faulty_calls));
         let damaged = ranks.iter().map(|(info, _)| info.damaged).fold(0u64, u64::saturating_add);

@@ -227,9 +227,10 @@ impl<'a> Placement<'a> {
             };
             if let Some(region) = enclosing {
                 let enclosing = self.run_of(region).ok_or_else(|| dangling(index, "region"))?;
-                self.runs[enclosing].exclusive_ns -= duration_ns;
+                let sum = &mut self.runs[enclosing].exclusive_ns;
+                *sum = sum.wrapping_sub(duration_ns);
             }
-            self.runs[run].exclusive_ns += duration_ns;
+            self.runs[run].exclusive_ns = self.runs[run].exclusive_ns.wrapping_add(duration_ns);
             let at = self.next[run];
             if at == self.runs[run].events.end {
                 return Err(Failure::Miscounted);

@@ -54,6 +54,11 @@ pub(crate) fn read_exact_at(file: &File, bytes: &mut [u8], offset: u64) -> io::R
     file.read_exact_at(bytes, offset)
 }
 
+/// Reads what there is of `bytes` at `offset`; gives how many, 0 at the end.
+pub(crate) fn read_at(file: &File, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
+    file.read_at(bytes, offset)
+}
+
 /// Writes `bytes` to `file` at `offset`.
 pub(crate) fn write_all_at(file: &File, bytes: &[u8], offset: u64) -> io::Result<()> {
     file.write_all_at(bytes, offset)

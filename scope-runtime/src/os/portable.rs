@@ -54,6 +54,14 @@ pub(crate) fn reserve(file: &File, offset: u64, len: u64) -> io::Result<()> {
     write_all_at(file, &[0], offset + len - 1)
 }
 
+/// Reads what there is of `bytes` at `offset`; gives how many, 0 at the end.
+pub(crate) fn read_at(file: &File, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
+    #[cfg(unix)]
+    return std::os::unix::fs::FileExt::read_at(file, bytes, offset);
+    #[cfg(windows)]
+    return std::os::windows::fs::FileExt::seek_read(file, bytes, offset);
+}
+
 /// Fills `bytes` from `file` at `offset`.
 pub(crate) fn read_exact_at(file: &File, bytes: &mut [u8], offset: u64) -> io::Result<()> {
     #[cfg(unix)]

@@ -31,7 +31,8 @@ impl Head {
         let u64_at = |at: usize| FieldReader(&bytes[at..]).u64().unwrap_or(0);
         let pair_at = |at: usize| ClockPair { ticks: u64_at(at), ns: u64_at(at + 8).cast_signed() };
         let crc = crc32fast::hash(&bytes[..format::FIXED_LEN]);
-        if there < size_of::<Header>() || u32_at(std::mem::offset_of!(Header, fixed_crc)) != crc {
+        let written = u32_at(std::mem::offset_of!(Header, fixed_crc));
+        if there < size_of::<Header>() || !format::is_sound(crc, written) {
             return Err(Problem::DamagedHead);
         }
         let version = u32_at(std::mem::offset_of!(Header, version));
@@ -48,6 +49,7 @@ impl Head {
             pid: u32_at(std::mem::offset_of!(Header, pid)),
             wall_start_ns: u64_at(std::mem::offset_of!(Header, wall_start_ns)).cast_signed(),
             clock: clock.name().to_owned(),
+            region_cost_ps: u32_at(std::mem::offset_of!(Header, region_cost_ps)),
             sealed: u32_at(std::mem::offset_of!(Header, state)) == format::STATE_SEALED,
             ..Info::default()
         };
@@ -60,10 +62,9 @@ impl Head {
         let segment = |number: usize| pair_at(std::mem::offset_of!(Header, segments) + number * 16);
         let mut segments: Vec<_> = (0..count.min(MAX_SEGMENTS))
             .map(|number| (segment(number).ticks, segment(number).ns.cast_unsigned()))
-            .filter(|&(at, chunks)| {
-                let end = chunks.checked_mul(CHUNK_BYTES as u64).and_then(|size| size.checked_add(at));
-                at >= PAGE && at % PAGE == 0 && end.is_some_and(|end| end <= len)
-            })
+            .filter(|&(at, _)| at >= PAGE && at % PAGE == 0 && at < len)
+            // Of a file that was cut, what is left of it.
+            .map(|(at, chunks)| (at, chunks.min((len - at).div_ceil(CHUNK_BYTES as u64))))
             .collect();
         segments.sort_unstable();
         let lost_calls = u64_at(std::mem::offset_of!(Header, lost_calls));

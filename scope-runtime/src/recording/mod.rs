@@ -18,7 +18,7 @@ use std::sync::OnceLock;
 
 use crate::clock::TickScale;
 use crate::fold::{Fold, Folded, InheritedEnd};
-use crate::format::CHUNK_BYTES;
+use crate::format::{BLOCK_ALIGN, CHUNK_BYTES};
 use crate::profile::{LaneId, Profile, RegionId};
 use crate::regions::Regions;
 use crate::replay::{LaneEnd, Replay, SessionEdge, Visitor};
@@ -43,7 +43,7 @@ pub struct Recording {
     lanes: Vec<RawLane>,
     scale: TickScale,
     session_edges: Vec<SessionEdge>,
-    /// Where calls that are still open are cut.
+    /// Where calls that are still open are cut: the last sign of life or event of any lane.
     cut_ticks: u64,
     profile: Profile,
     /// Whether there are polls of async regions.
@@ -68,6 +68,8 @@ pub struct Info {
     pub runtime_version: String,
     /// Name of the clock: `tsc`, `cntvct` or `monotonic`.
     pub clock: String,
+    /// What entering and leaving a region cost on its machine, in ps; 0 when it was not measured.
+    pub region_cost_ps: u32,
     /// Whether the program ended its recording itself.
     pub sealed: bool,
     /// Pieces whose checksum does not fit, and which are left out.
@@ -164,20 +166,26 @@ impl Recording {
         // Totals before the pool: what is folded meanwhile is still missing from them, and is found
         // to be missing; the other way round it would be counted twice.
         let totals = pieces.read_totals(&recording.file, head.totals, &mut recording.info);
-        let lost_calls = head.lost_calls + head.folded_calls.saturating_sub(totals);
-        // The pool before blocks: a chunk that a live program writes out meanwhile is found as a block.
+        let lost_calls = head.lost_calls.saturating_add(head.folded_calls.saturating_sub(totals));
+        // The pool before blocks, and before the end of the file is looked up: a chunk that a live
+        // program writes out meanwhile is found as a block.
         for &(at, chunks) in &head.segments {
             pieces.read_pool(&recording.file, at, chunks)?;
         }
+        let len = recording.file.metadata()?.len();
         let mut mapped = head.segments.clone();
         mapped.iter_mut().for_each(|(_, chunks)| *chunks *= CHUNK_BYTES as u64);
         mapped.push((head.totals.0, 2 * head.totals.1));
         mapped.sort_unstable();
         pieces.read_blocks(&recording.file, len, &mapped, &mut recording.info)?;
+        // A definition takes 32 bytes or more; a number beyond that is damage.
+        pieces.regions.split_off(&u32::try_from(len / BLOCK_ALIGN).unwrap_or(u32::MAX));
         recording.regions = Regions::resolve(pieces.regions);
         recording.lanes = pieces.lanes.into_values().collect();
         recording.session_edges = pieces.session_edges;
         recording.session_edges.sort_unstable();
+        let last_ticks = recording.lanes.iter().map(|lane| lane.last_ticks(&recording.file)).max();
+        recording.cut_ticks = recording.cut_ticks.max(last_ticks.unwrap_or(0));
         recording.total(lost_calls, head.first, around);
         Ok(recording)
     }
@@ -277,7 +285,7 @@ impl Recording {
             join(&mut replay.visitor, &folded, dead);
             for end in &folded.inherited_ends {
                 match *end {
-                    InheritedEnd::Frame(at) => replay.leave(at),
+                    InheritedEnd::Frames(at, count) => replay.leave_inherited(at, count),
                     InheritedEnd::Completed(ended, at) => replay.complete(ended.start, ended.cancelled, at),
                 }
             }

@@ -7,13 +7,14 @@ use std::io;
 
 use crate::fold::Fold;
 use crate::format::{
-    BLOCK_ALIGN, BLOCK_HEAD, BlockHead, CHUNK_BYTES, CHUNK_PAYLOAD, EVENTS_HEAD, FieldReader, PAGE, kind,
+    self, BLOCK_ALIGN, BLOCK_HEAD, BlockHead, CHUNK_BYTES, CHUNK_PAYLOAD, EVENTS_HEAD, FieldReader, PAGE,
+    kind,
 };
 use crate::os;
 use crate::pack::{Word, Words};
 use crate::recording::Info;
 use crate::regions::Defined;
-use crate::replay::{ChunkWords, SessionEdge};
+use crate::replay::{ChunkWords, Replay, SessionEdge};
 
 #[derive(Debug, Default)]
 pub(super) struct RawLane {
@@ -66,6 +67,19 @@ impl RawLane {
         self.chunks.values().map(bytes).sum()
     }
 
+    /// Ticks of its last event; 0 without one.
+    pub(super) fn last_ticks(&self, file: &File) -> u64 {
+        let mut bytes = Vec::new();
+        let mut replay = Replay::new((), &[]);
+        if let Some((&sequence, chunk)) = self.chunks.last_key_value()
+            && let Some(words) = chunk.words(sequence, file, &mut bytes)
+        {
+            replay.chunk(words);
+        }
+        let folded = self.fold(&[]).map_or(0, |fold| fold.last_ticks());
+        replay.last_ticks().max(folded)
+    }
+
     pub(super) fn fold(&self, edges: &[SessionEdge]) -> Option<Fold> {
         // It was read once before it was put here.
         self.fold.as_ref().and_then(|bytes| Fold::from_fields(&mut FieldReader(bytes), edges))
@@ -76,7 +90,24 @@ impl RawLane {
 fn read_payload<'b>(file: &File, at: u64, head: &BlockHead, bytes: &'b mut Vec<u8>) -> Option<&'b [u8]> {
     bytes.resize(head.len as usize, 0);
     os::read_exact_at(file, bytes, at + BLOCK_HEAD as u64).ok()?;
-    (crc32fast::hash(bytes) == head.payload_crc).then_some(bytes)
+    format::is_sound(crc32fast::hash(bytes), head.payload_crc).then_some(bytes)
+}
+
+/// Fills `bytes` from the file, with zeros behind its last whole item.
+fn read_as_far(file: &File, at: u64, bytes: &mut [u8]) -> io::Result<()> {
+    let mut filled = 0;
+    while filled < bytes.len() {
+        match os::read_at(file, &mut bytes[filled..], at + filled as u64) {
+            Ok(0) => break,
+            Ok(read) => filled += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    if filled < bytes.len() {
+        bytes[filled / 4 * 4..].fill(0);
+    }
+    Ok(())
 }
 
 /// The pieces of a file as they are found.
@@ -92,9 +123,9 @@ impl Pieces {
         let mut bytes = vec![0; CHUNK_BYTES];
         for number in 0..chunks {
             let at = at + number * CHUNK_BYTES as u64;
-            os::read_exact_at(file, &mut bytes, at)?;
+            read_as_far(file, at, &mut bytes)?;
             let mut again = [0; CHUNK_PAYLOAD];
-            os::read_exact_at(file, &mut again, at)?;
+            read_as_far(file, at, &mut again)?;
             let mut head = FieldReader(&bytes);
             let (owner, _, sequence) = (head.u32().unwrap_or(0), head.u32(), head.u64().unwrap_or(0));
             // A live program may have given the chunk to another lane while it was read; its
@@ -136,12 +167,12 @@ impl Pieces {
 
     fn take_totals(&mut self, payload: &[u8], info: &mut Info) -> Option<u64> {
         let mut fields = FieldReader(payload);
-        let mut calls = 0;
+        let mut calls = 0_u64;
         for _ in 0..fields.u32()? {
             let (lane, len) = (fields.u32()?, fields.u32()? as usize);
             let fold = fields.0.get(..len)?;
             fields.0 = &fields.0[len..];
-            calls += Fold::from_fields(&mut FieldReader(fold), &[])?.calls();
+            calls = Fold::from_fields(&mut FieldReader(fold), &[])?.calls().saturating_add(calls);
             self.lanes.entry(lane).or_default().fold = Some(fold.to_vec());
         }
         // Behind them stand the blocks for which there was no room elsewhere.
@@ -210,7 +241,7 @@ impl Pieces {
             return Ok(Some(()));
         }
         let payload = window.slice(at + BLOCK_HEAD as u64, head.len as usize, len)?;
-        let sound = crc32fast::hash(payload) == head.payload_crc;
+        let sound = format::is_sound(crc32fast::hash(payload), head.payload_crc);
         Ok(sound.then(|| self.take_block(head, payload, info)).flatten())
     }
 
