@@ -11,7 +11,7 @@ use std::process::Command;
 use std::time::Instant;
 
 const FUNCTIONS: usize = 1000;
-const ROUNDS: usize = 7;
+const ROUNDS: usize = 5;
 
 fn main() {
     let crate_folder = std::env::temp_dir().join(format!("scope-compile-bench-{}", std::process::id()));

@@ -23,6 +23,11 @@ pub fn browser() -> Option<PathBuf> {
     named_by("SCOPE_TEST_BROWSER")
 }
 
+/// Whether sources of other crates may be fetched, built and tested, which takes minutes.
+pub fn registry() -> bool {
+    named_by("SCOPE_TEST_REGISTRY").is_some()
+}
+
 fn named_by(variable: &str) -> Option<PathBuf> {
     let tool = std::env::var_os(variable).map(PathBuf::from);
     if tool.is_none() {
