@@ -60,20 +60,32 @@ use crate::errors::Errors;
 ///
 /// # Examples
 /// ```
-/// # mod scope_runtime { pub use scope_macros::scope; }
-/// # // The example is about the form; what the expansion calls lives in scope-runtime.
-/// # macro_rules! ignore { ($($t:tt)*) => {} }
-/// # ignore! {
+/// use scope_runtime::scope;
+///
 /// #[scope(name = "exchange halo")]
-/// fn exchange(field: &mut [f64]) { field.rotate_left(1); }
+/// fn exchange(field: &mut [f64]) {
+///     field.rotate_left(1);
+/// }
+///
+/// struct Grid {
+///     cells: Vec<f64>,
+/// }
 ///
 /// #[scope]
 /// impl Grid {
-///     fn step(&mut self) { self.relax(); }
+///     fn step(&mut self) {
+///         exchange(&mut self.cells);
+///     }
+///
 ///     #[scope(skip)]
-///     fn at(&self, row: usize) -> f64 { self.cells[row] }
+///     fn at(&self, index: usize) -> f64 {
+///         self.cells[index]
+///     }
 /// }
-/// # }
+///
+/// let mut grid = Grid { cells: vec![1.0, 2.0] };
+/// grid.step();
+/// assert_eq!(grid.at(0), 2.0);
 /// ```
 #[proc_macro_attribute]
 pub fn scope(arguments: proc_macro::TokenStream, item: proc_macro::TokenStream) -> proc_macro::TokenStream {

@@ -36,10 +36,22 @@ impl Package {
              [dependencies]\n{}\n\n[workspace]\n",
             dependencies.join("\n"),
         );
-        write_if_changed(&folder.join("Cargo.toml"), &manifest);
+        write_if_changed(&folder.join("Cargo.toml"), manifest.as_bytes());
         for (file, text) in files {
-            write_if_changed(&folder.join(file), text);
+            write_if_changed(&folder.join(file), text.as_bytes());
         }
+        Package::of_folder(name, folder)
+    }
+
+    /// A workspace of the packages in the folders `members`, which are written by the caller.
+    pub fn of_members(name: &str, members: &[&str]) -> Package {
+        let folder = scratch().join("packages").join(name);
+        let manifest = format!("[workspace]\nresolver = \"3\"\nmembers = {members:?}\n");
+        write_if_changed(&folder.join("Cargo.toml"), manifest.as_bytes());
+        Package::of_folder(name, folder)
+    }
+
+    fn of_folder(name: &str, folder: PathBuf) -> Package {
         // The versions that the workspace has: cargo takes what fits and drops the rest, so
         // nothing is looked up.
         if !folder.join("Cargo.lock").exists() {
@@ -129,10 +141,11 @@ fn case_source(case: &str) -> String {
     std::fs::read_to_string(file).unwrap()
 }
 
-fn write_if_changed(file: &Path, text: &str) {
-    if std::fs::read_to_string(file).is_ok_and(|old| old == text) {
+/// Writes a file unless it has this content already, with the folders above it.
+pub fn write_if_changed(file: &Path, content: &[u8]) {
+    if std::fs::read(file).is_ok_and(|old| old == content) {
         return;
     }
     std::fs::create_dir_all(file.parent().unwrap()).unwrap();
-    std::fs::write(file, text).unwrap();
+    std::fs::write(file, content).unwrap();
 }

@@ -28,6 +28,11 @@ pub fn has_time() -> bool {
     named_by("SCOPE_TEST_LONG").is_some()
 }
 
+/// Whether sources of other crates may be fetched, built and tested, which takes minutes.
+pub fn registry() -> bool {
+    named_by("SCOPE_TEST_REGISTRY").is_some()
+}
+
 fn named_by(variable: &str) -> Option<PathBuf> {
     let tool = std::env::var_os(variable).map(PathBuf::from);
     if tool.is_none() {

@@ -9,7 +9,7 @@ use std::process::Command;
 use scope_runtime::pstats;
 use scope_runtime::recording::Recording;
 use tests::outputs::{Run, files_below, integer};
-use tests::package::{Package, empty_folder};
+use tests::package::{Package, empty_folder, runtime};
 use tests::{subcommand, tools};
 
 const LIBC: &str = "libc = \"0.2\"";
@@ -334,6 +334,37 @@ fn cli_03_failed_build() {
 fn macro_01_glob_import_in_body() {
     let calls = run("macro-01", 0).check_outputs();
     assert_eq!(calls.counts(), BTreeMap::from([("weigh", 1), ("weigh again", 1)]));
+}
+
+#[test]
+fn macro_07_work_before_a_boxed_future() {
+    let tokio = "tokio = { version = \"1\", features = [\"rt\", \"macros\"] }";
+    let run = Package::of_case("macro-07", &[tokio]).run(&[]).expect_status(0);
+    assert_eq!(run.check_outputs().counts(), BTreeMap::from([("prepare", 1)]));
+}
+
+#[test]
+fn macro_09_renamed_dependency() {
+    let source = std::fs::read_to_string(tools::in_tests("cases/macro-09_renamed_dependency.rs")).unwrap();
+    let files = [("src/main.rs", source.as_str())];
+    let package = Package::of_files("macro-09", "2021", &files, &[&runtime("stopwatch", "")]);
+    assert_eq!(package.run(&[]).expect_status(0).check_outputs().counts(), BTreeMap::from([("tick", 1)]));
+}
+
+#[test]
+fn macro_10_wrong_item_one_error() {
+    let package = Package::of_case("macro-10", &[]);
+    let output = tools::output(&mut package.cargo(&["check"]));
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(!output.status.success(), "{said}");
+    let errors: Vec<_> = said.lines().filter(|line| line.starts_with("error")).collect();
+    let goes_on = "error: #[scope] goes on a function with a body, an `impl`, an inline `mod` or a `trait`";
+    assert_eq!(errors[..2], [goes_on; 2], "{said}");
+    assert_eq!(errors.len(), 3, "{said}");
+    assert!(errors[2].starts_with("error: could not compile"), "{said}");
+    for place in ["--> src/main.rs:10:1", "--> src/main.rs:15:1"] {
+        assert!(said.contains(place), "{said}");
+    }
 }
 
 #[test]
