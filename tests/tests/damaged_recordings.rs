@@ -45,7 +45,7 @@ const KINDS: [(&str, &str, &str); 5] = [
     ("killed", "killed", "1GiB"),
     ("sessions", "sessions", "1GiB"),
     ("totals only", "sealed", "0"),
-    ("limited", "killed", "10kB"),
+    ("limited", "long", "10kB"),
 ];
 
 #[test]

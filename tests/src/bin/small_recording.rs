@@ -35,6 +35,7 @@ fn main() {
             branch(calls);
             std::process::abort();
         }
+        "long" => branch(3 * calls),
         "sessions" => {
             for number in 0..3 {
                 let session = init();
