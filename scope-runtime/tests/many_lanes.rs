@@ -99,7 +99,7 @@ fn same(calls: &CallArrays, stored: &[Stored]) {
 
 #[test]
 fn few_and_many_lanes_give_the_same() {
-    for (lanes, calls_per_lane) in [(1, 20_000), (8, 5_000), (200, 100), (5_000, 7)] {
+    for (lanes, calls_per_lane) in [(1, 20_000), (8, 5_000), (200, 100), (2_500, 60), (5_000, 7)] {
         let stored = stored(lanes, calls_per_lane, 7);
         let calls = build_call_arrays(&columns(&stored), Mode::Default).unwrap();
         same(&calls, &stored);

@@ -106,6 +106,9 @@ pub fn build_good_lanes(regions: &[RegionCalls<'_>], bad: BadLanes) -> Result<La
     reconstruct(regions, calls, Some(bad))
 }
 
+/// With more lanes than this, their open calls do not stay in a second-level cache.
+const MANY_LANES: usize = 2000;
+
 /// `bad` is `None` when the first fault is the result.
 fn reconstruct(
     regions: &[RegionCalls<'_>],
@@ -113,11 +116,25 @@ fn reconstruct(
     bad: Option<BadLanes>,
 ) -> Result<LaneReport, NestingError> {
     let order = Order::of(regions);
+    // With many lanes, what is looked at together should lie in one line of the cache.
+    if order.lanes().count() > MANY_LANES {
+        nest::<3>(regions, order, calls, bad)
+    } else {
+        nest::<7>(regions, order, calls, bad)
+    }
+}
+
+fn nest<const LOOKED_AT: usize>(
+    regions: &[RegionCalls<'_>],
+    order: Order<'_>,
+    calls: usize,
+    bad: Option<BadLanes>,
+) -> Result<LaneReport, NestingError> {
     let lanes = order.lanes().clone();
     let table = Arc::new(RegionTable::of(regions));
     let mut builder = Builder {
         arrays: CallArrays::with_capacity(table, lanes.numbers.as_deref(), calls),
-        stacks: Stacks::empty(lanes.count()),
+        stacks: Stacks::<LOOKED_AT>::empty(lanes.count()),
         faults: Faults::none(regions, &lanes, bad),
         regions: Vec::new(),
         lanes: Vec::new(),
@@ -127,19 +144,16 @@ fn reconstruct(
     Ok(builder.faults.report(builder.arrays))
 }
 
-/// With more lanes than this, their open calls do not stay in a second-level cache.
-const MANY_LANES: usize = 2000;
-
-struct Builder<'a> {
+struct Builder<'a, const LOOKED_AT: usize> {
     arrays: CallArrays,
-    stacks: Stacks,
+    stacks: Stacks<LOOKED_AT>,
     faults: Faults<'a>,
     /// Region and lane of the calls that are being taken, before they go into narrow columns.
     regions: Vec<u32>,
     lanes: Vec<u32>,
 }
 
-impl Builder<'_> {
+impl<const LOOKED_AT: usize> Builder<'_, LOOKED_AT> {
     /// Appends the next calls. Each is looked at once: while one waits for the stack that the call
     /// before has changed, the columns of others are written.
     fn take(&mut self, calls: Sorted<'_>) -> Result<(), NestingError> {

@@ -29,15 +29,12 @@ impl Open {
     }
 }
 
-/// So many open calls are looked at together; most calls end fewer others. One less than a power of
-/// two, for which compilers find a slower way to count.
-const LOOKED_AT: usize = 3;
 /// Room for the open calls of a lane, at first.
-const FEW: usize = 12;
+const FEW: usize = 9;
 
 /// Where the stack of a lane lies.
 struct Place {
-    /// Behind [`LOOKED_AT`] times [`Open::BOTTOM`].
+    /// Behind as many times [`Open::BOTTOM`] as calls are looked at together.
     bottom: usize,
     /// Behind the innermost open call.
     top: usize,
@@ -47,17 +44,21 @@ struct Place {
 
 /// The open calls of each lane, the innermost last. All stacks share one block, because with
 /// thousands of them not even the addresses of their pages would stay in the processor otherwise.
-pub(super) struct Stacks {
+///
+/// `LOOKED_AT` open calls are looked at together; most calls end fewer others. It is one less than a
+/// power of two, for which compilers find a slower way to count.
+pub(super) struct Stacks<const LOOKED_AT: usize> {
     open: Vec<Open>,
     places: Vec<Place>,
 }
 
-impl Stacks {
-    pub(super) fn empty(lanes: usize) -> Stacks {
-        let mut open = room(lanes * FEW);
-        open.resize(lanes * FEW, Open::BOTTOM);
-        let place = |from: usize| Place { bottom: from + LOOKED_AT, top: from + LOOKED_AT, end: from + FEW };
-        Stacks { open, places: (0..lanes).map(|lane| place(lane * FEW)).collect() }
+impl<const LOOKED_AT: usize> Stacks<LOOKED_AT> {
+    pub(super) fn empty(lanes: usize) -> Self {
+        let size = LOOKED_AT + FEW;
+        let mut open = room(lanes * size);
+        open.resize(lanes * size, Open::BOTTOM);
+        let place = |from: usize| Place { bottom: from + LOOKED_AT, top: from + LOOKED_AT, end: from + size };
+        Stacks { open, places: (0..lanes).map(|lane| place(lane * size)).collect() }
     }
 
     pub(super) fn lanes(&self) -> usize {
@@ -87,7 +88,7 @@ impl Stacks {
     pub(super) fn open(&mut self, lane: u32, id: u32, start: i64, end: i64) {
         let place = &mut self.places[lane as usize];
         if place.top == place.end {
-            place.move_to_more_room(&mut self.open);
+            place.move_to_more_room(&mut self.open, LOOKED_AT);
         }
         self.open[place.top] = Open::new(id, start, end);
         place.top += 1;
@@ -102,8 +103,8 @@ impl Stacks {
 
 impl Place {
     #[cold]
-    fn move_to_more_room(&mut self, open: &mut Vec<Open>) {
-        let from = self.bottom - LOOKED_AT;
+    fn move_to_more_room(&mut self, open: &mut Vec<Open>, looked_at: usize) {
+        let from = self.bottom - looked_at;
         let moved = open.len() - from;
         open.extend_from_within(from..self.end);
         open.resize(open.len() + self.end - from, Open::BOTTOM);
