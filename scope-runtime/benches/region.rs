@@ -7,11 +7,14 @@
 #[path = "common/tree8.rs"]
 mod tree8;
 
+use std::cell::RefCell;
 use std::hint::black_box;
+use std::pin::Pin;
 use std::process::Command;
 use std::sync::Barrier;
+use std::task::{Context, Poll, Waker};
 
-use scope_runtime::{Guard, Site, scope};
+use scope_runtime::{Guard, ScopeFuture, Site, scope};
 
 /// Calls in one measurement, and pairs of measurements.
 const CALLS: u64 = 400_000;
@@ -59,6 +62,7 @@ fn measure_events() {
         || repeat(two_reads),
         || repeat(block),
     );
+    polls("a poll of an async region");
     // The thread measures itself: what the drainer does beside it is in the next row.
     two_threads("recorded, two threads at once, each");
     row(
@@ -68,6 +72,37 @@ fn measure_events() {
         || on_two_threads(|| repeat(two_reads)),
         || on_two_threads(|| repeat(recorded)),
     );
+}
+
+/// Polls of one async call, against polls with two clock reads in them.
+fn polls(name: &str) {
+    let bare: RefCell<Polled> = RefCell::new(Box::pin(Busy { reads: true }));
+    let ours: RefCell<Polled> = RefCell::new(Box::pin(Busy { reads: false }.in_region("polled")));
+    let poll = |future: &RefCell<Polled>| {
+        let mut future = future.borrow_mut();
+        let mut context = Context::from_waker(Waker::noop());
+        (0..CALLS).for_each(|_| {
+            black_box(future.as_mut().poll(&mut context).is_ready());
+        });
+    };
+    row(name, CALLS, thread_cpu_ns, || poll(&bare), || poll(&ours));
+}
+
+type Polled = Pin<Box<dyn Future<Output = ()>>>;
+
+/// Never done.
+struct Busy {
+    reads: bool,
+}
+
+impl Future for Busy {
+    type Output = ();
+
+    #[inline(never)]
+    fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
+        black_box(if self.reads { two_reads(1) } else { bare(1) });
+        Poll::Pending
+    }
 }
 
 /// Eight regions inside each other.
