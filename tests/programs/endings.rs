@@ -77,7 +77,7 @@ fn run(row: &str) -> Result<(), Box<dyn Error>> {
         }
         "memory-limit" => {
             stay();
-            limit(libc::RLIMIT_AS, 4 << 30);
+            limit(libc::RLIMIT_AS, 2 << 30);
             use_up_memory();
         }
         "oom-kill" => {
