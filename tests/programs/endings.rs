@@ -5,6 +5,7 @@
 
 use std::error::Error;
 use std::hint::black_box;
+use std::io::Write;
 use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Barrier};
@@ -76,12 +77,13 @@ fn run(row: &str) -> Result<(), Box<dyn Error>> {
         }
         "memory-limit" => {
             stay();
-            limit(libc::RLIMIT_AS, 4 << 30);
+            limit(libc::RLIMIT_AS, 2 << 30);
             use_up_memory();
         }
         "oom-kill" => {
             stay();
-            std::fs::write(std::env::var("ENDINGS_CGROUP")?, std::process::id().to_string())?;
+            let group = std::fs::File::options().write(true).open(std::env::var("ENDINGS_CGROUP")?);
+            group?.write_all(std::process::id().to_string().as_bytes())?;
             use_up_memory();
         }
         "threads-running" => go_on(),

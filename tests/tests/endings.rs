@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
+use std::io::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -292,8 +293,14 @@ impl MemoryGroup {
             let path = Path::new(root).join(&name);
             fs::create_dir(&path).ok()?;
             let group = MemoryGroup { path };
-            fs::write(group.path.join(limit), bytes.to_string()).ok()?;
-            let _ = fs::write(group.path.join(limit_with_swap), with_swap.to_string());
+            // The kernel makes the files of a group. Where there are none, this is a plain folder, and
+            // nothing would keep the program from using up the memory of the machine.
+            let set = |file: &str, value: u64| {
+                let mut file = fs::File::options().write(true).open(group.path.join(file))?;
+                file.write_all(value.to_string().as_bytes())
+            };
+            set(limit, bytes).ok()?;
+            let _ = set(limit_with_swap, with_swap);
             Some(group)
         })
     }
