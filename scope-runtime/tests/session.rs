@@ -87,7 +87,7 @@ fn what_is_recorded_is_what_ran_between_begin_and_end() {
     assert_eq!((profile.open_calls, profile.lost_calls, profile.faulty_calls), (1, 0, 0));
     let step = profile.regions.iter().find(|region| region.name == "Grid::step").expect("it ran");
     assert!(step.file.ends_with("session.rs"), "{}", step.file);
-    assert_eq!(step.line, 18, "the line of the attribute");
+    assert_eq!(step.line, 19, "the line of the name");
     for (node, children_ns) in profile.paths.nodes().iter().zip(children_ns(&profile)) {
         assert_eq!(node.inclusive_ns, node.self_ns + children_ns);
     }
