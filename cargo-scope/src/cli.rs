@@ -161,6 +161,15 @@ pub struct SelectionOptions {
     /// Leave out regions that match this regular expression at the start of their name
     #[arg(long, value_name = "REGEX")]
     pub exclude: Vec<String>,
+    /// Count the time of async regions from begin to end, not only while they are polled
+    #[arg(long)]
+    pub wall: bool,
+    /// With --wall, nest calls by their lane alone, as scope-profiler does
+    #[arg(long, requires = "wall")]
+    pub by_lane: bool,
+    /// Put tasks and linked work below the region that started them
+    #[arg(long, conflicts_with = "wall")]
+    pub linked: bool,
 }
 
 fn percent(text: &str) -> Result<f64, String> {

@@ -12,10 +12,11 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use scope_runtime::profile::{Lane, LaneId, Profile};
-use scope_runtime::recording::{Call, Info, Recording, Tasks};
+use scope_runtime::recording::{Call, CallLink, Info, Recording, Tasks};
+use scope_runtime::totals::PathTree;
 
 use self::rank::{CallIds, Columns, Failure, RegionRun};
-use crate::merged::{MergedProfile, Row, ThreadRow};
+use crate::merged::{LinkRow, MergedProfile, Row, ThreadRow};
 
 /// What only the caller knows about a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -46,6 +47,10 @@ pub trait RankRecording {
     fn calls(&self, lane: LaneId) -> Vec<Call>;
     /// What is async.
     fn tasks(&self) -> &Tasks;
+    /// What was started by other calls than those around it.
+    fn links(&self) -> Vec<CallLink>;
+    /// The totals with that below what started it; `None` when there are no links.
+    fn linked_paths(&self) -> Option<PathTree>;
 }
 
 impl RankRecording for Recording {
@@ -63,6 +68,14 @@ impl RankRecording for Recording {
 
     fn tasks(&self) -> &Tasks {
         self.tasks()
+    }
+
+    fn links(&self) -> Vec<CallLink> {
+        self.links()
+    }
+
+    fn linked_paths(&self) -> Option<PathTree> {
+        self.linked_paths()
     }
 }
 
@@ -119,7 +132,8 @@ pub fn merge<R: RankRecording>(recordings: &[(&Path, R)], run: &RunInfo) -> Resu
     let with_tasks = ranks.iter().any(|(_, rank)| !rank.tasks().tasks().is_empty());
     let ends_early = ranks.iter().any(|(_, rank)| rank.profile().timeline_end_ns.is_some());
     let with_paths = with_tasks || ends_early;
-    let mut merger = Merger { profile, ids: HashMap::new(), origin_ns, with_paths };
+    let with_links = ranks.iter().any(|(_, rank)| rank.tasks().has_links());
+    let mut merger = Merger { profile, ids: HashMap::new(), origin_ns, with_paths, with_links };
     let mut columns = Columns::new(with_tasks);
     for (path, recording) in &ranks {
         merger.add_rank(path, recording, &mut columns)?;
@@ -154,6 +168,7 @@ struct Merger {
     /// Start of the first rank, on its recording clock.
     origin_ns: i64,
     with_paths: bool,
+    with_links: bool,
 }
 
 impl Merger {
@@ -174,8 +189,23 @@ impl Merger {
             self.add_row(rank, run);
         }
         if self.with_paths {
-            let rows = paths::rows(recording.profile(), rank, |name| self.region_id(name));
+            let profile = recording.profile();
+            let rows = paths::rows(&profile.paths, &profile.regions, rank, |name| self.region_id(name));
             paths::append(self.profile.paths.get_or_insert_default(), rows);
+        }
+        if self.with_links {
+            let profile = recording.profile();
+            let linked = recording.linked_paths();
+            let linked = linked.as_ref().unwrap_or(&profile.paths);
+            let rows = paths::rows(linked, &profile.regions, rank, |name| self.region_id(name));
+            paths::append(self.profile.linked_paths.get_or_insert_default(), rows);
+            let ids = CallIds::of_lanes(recording.tasks());
+            let row = |link: CallLink| LinkRow {
+                rank,
+                call_id: ids.of(link.call),
+                started_by: ids.of(link.started_by),
+            };
+            self.profile.links.get_or_insert_default().extend(recording.links().into_iter().map(row));
         }
         if !recording.tasks().tasks().is_empty() {
             self.add_tasks(rank, recording);
@@ -270,6 +300,14 @@ mod tests {
 
         fn tasks(&self) -> &Tasks {
             &self.tasks
+        }
+
+        fn links(&self) -> Vec<CallLink> {
+            Vec::new()
+        }
+
+        fn linked_paths(&self) -> Option<PathTree> {
+            None
         }
     }
 

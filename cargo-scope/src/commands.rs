@@ -7,7 +7,7 @@ use anyhow::{Context, bail, ensure};
 
 use crate::cli::{CollectOptions, ExportKind, ExportOptions, InspectOptions, SelectionOptions};
 use crate::collect::RunInfo;
-use crate::export::{self, ProfOptions, Run, Selection};
+use crate::export::{self, ProfOptions, Run, Selection, View};
 use crate::flame::FlameOptions;
 use crate::hdf5;
 use crate::merged::MergedProfile;
@@ -138,6 +138,12 @@ fn selection(options: &SelectionOptions) -> Selection {
         ranks: options.ranks.clone(),
         include: options.include.clone(),
         exclude: options.exclude.clone(),
+        view: match (options.linked, options.wall, options.by_lane) {
+            (true, ..) => View::Linked,
+            (_, true, false) => View::Wall,
+            (_, true, true) => View::WallByLane,
+            _ => View::Busy,
+        },
     }
 }
 

@@ -6,6 +6,7 @@ mod error;
 mod files;
 mod ranks;
 mod select;
+mod view;
 
 use std::path::{Path, PathBuf};
 
@@ -15,6 +16,7 @@ pub use self::error::Error;
 use self::files::{Names, write_file};
 pub use self::ranks::Ranks;
 use self::select::Selected;
+pub use self::view::View;
 use crate::flame::{self, FlameOptions};
 use crate::merged::MergedProfile;
 use crate::paths::NamedPaths;
@@ -40,12 +42,15 @@ pub struct Selection {
     pub include: Vec<String>,
     /// Regular expressions, matched at the start of region names; they win over `include`.
     pub exclude: Vec<String>,
+    /// Which time counts in programs with async regions.
+    pub view: View,
 }
 
 /// How a `.prof` file is made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProfOptions {
-    /// Name of the root entry; `None` takes `<LABEL rank N>`.
+    /// Name of the root entry; `None` takes `<LABEL rank N>`, and in programs with async regions
+    /// `<LABEL rank N, busy time>` or what else counts.
     pub root: Option<String>,
     /// One entry per call path; else one per region.
     pub call_paths: bool,
@@ -128,6 +133,7 @@ pub fn export_flame(
         let label = &names.labels[run];
         let only_rank = runs[run].profile.ranks() <= 1;
         let title = if only_rank { label.clone() } else { format!("{label} rank {rank}") };
+        let title = with_view(title, selected);
         let file = names.file(path, run, Some(rank), "svg");
         write_flame(&file, &selected.paths(rank)?, title, options)?;
         written.push(file);
@@ -154,6 +160,7 @@ pub fn export_merged_flame(
         let paths = selected.all_paths().map_err(|error| error.in_run(label))?;
         let ranks = selected.ranks.len();
         let title = if ranks == 1 { label.clone() } else { format!("{label}, {ranks} ranks together") };
+        let title = with_view(title, &selected);
         let file = names.file(path, index, None, "svg");
         write_flame(&file, &paths, title, options)?;
         written.push(file);
@@ -207,7 +214,8 @@ fn rank_stats(
     rank: u32,
     options: &ProfOptions,
 ) -> Result<Pstats, Error> {
-    let root = options.root.clone().unwrap_or_else(|| format!("<{label} rank {rank}>"));
+    let default_root = || format!("<{}>", with_view(format!("{label} rank {rank}"), selected));
+    let root = options.root.clone().unwrap_or_else(default_root);
     let (name, as_always) = (Some(root.as_str()), &PstatsOptions::default());
     let mut stats = match selected.totals(rank) {
         Some((paths, regions)) => {
@@ -228,6 +236,11 @@ fn rank_stats(
         stats.insert(Entry { key, cc: 1, nc: 1, tt_s: 0.0, ct_s: 0.0, callers: Vec::new() });
     }
     Ok(stats)
+}
+
+/// `title` with what the times are, where that needs saying.
+fn with_view(title: String, selected: &Selected<'_>) -> String {
+    selected.view_name().map_or(title.clone(), |view| format!("{title}, {view}"))
 }
 
 fn write_flame(file: &Path, paths: &NamedPaths, title: String, options: &FlameOptions) -> Result<(), Error> {

@@ -30,6 +30,10 @@ pub struct MergedProfile {
     pub async_calls: Option<Vec<AsyncRow>>,
     /// Their polls.
     pub polls: Option<Vec<PollRow>>,
+    /// Calls that were started by others than those around them; `None` when there were none.
+    pub links: Option<Vec<LinkRow>>,
+    /// The totals per call path as in `paths`, with what was started elsewhere below what started it.
+    pub linked_paths: Option<Vec<PathRow>>,
 }
 
 /// A value of the metadata group.
@@ -193,6 +197,17 @@ pub struct AsyncRow {
     pub cancelled: i8,
     /// 1 when it was cut at the end of recording.
     pub open: i8,
+}
+
+/// A call that was started by another one, such as a task by the region in which it was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LinkRow {
+    /// MPI rank.
+    pub rank: u32,
+    /// `call_ids` value of the call.
+    pub call_id: i64,
+    /// `call_ids` value of the call that started it.
+    pub started_by: i64,
 }
 
 /// One poll of an async call.

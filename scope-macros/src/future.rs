@@ -1,4 +1,4 @@
-//! An `async fn`, or a function that boxes its future, and what the attribute makes of it.
+//! An `async fn`, or a function that returns a future, and what the attribute makes of it.
 //!
 //! ```text
 //! async fn load(&self, id: u32, _: Lock) -> Page { body }
@@ -8,89 +8,101 @@
 //!         if false { return unreachable::<Page>(); }      // so that the type is known in the body
 //!         let id = id;                                    // dropped in the order of a function's
 //!         let argument = argument; let _ = argument;
-//!         { body }
+//!         body
 //!     })
 //! }
 //! ```
 //!
 //! Saying `impl Future` instead of `async` saves one layer of the future's type, of which the compiler
-//! takes 128. What it captures is decided by the edition of the tokens, and these are of this crate:
-//! everything in scope, as an `async fn` does in every edition. Where another attribute may look for
-//! the word `async`, it stays, and the inner future is awaited.
+//! takes 128, and has the call itself run code, which knows who calls. What it captures is decided by
+//! the edition of the tokens, and these are of this crate: everything in scope, as an `async fn` does
+//! in every edition. Where another attribute may look for the word `async`, it stays, and the inner
+//! future is awaited.
 
 use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
-use quote::{format_ident, quote, quote_spanned};
-use syn::{Attribute, FnArg, Pat, ReturnType, Signature, Type};
+use quote::{quote, quote_spanned};
 
-/// The signature and the body of the function that measures what `signature` and `body` say; `site`
-/// is the expression of its call site.
-pub(crate) fn expand(
-    mut signature: Signature,
-    attributes: &[Attribute],
-    body: &Group,
-    site: &TokenStream,
-    runtime: &TokenStream,
-) -> TokenStream {
-    let hygienic = Span::mixed_site().located_at(signature.ident.span());
-    let arguments = take_arguments(&mut signature);
-    let output = match &signature.output {
-        ReturnType::Default => quote_spanned!(hygienic=> ()),
-        ReturnType::Type(_, output) => quote!(#output),
-    };
-    let never =
-        matches!(&signature.output, ReturnType::Type(_, output) if matches!(**output, Type::Never(_)));
-    let expected = (!never && can_be_written(&output))
-        .then(|| quote_spanned!(hygienic=> if false { return #runtime::__unreachable::<#output>(); }));
-    let future = quote_spanned!(hygienic=> #site.future(async move { #expected #arguments #body }));
-    if never {
-        return quote_spanned!(hygienic=> #signature {
-            #future.await;
-            #[allow(unreachable_code)]
-            { ::core::unreachable!() }
-        });
-    }
-    if attributes.iter().all(is_inert) {
-        signature.asyncness = None;
-        signature.output =
-            syn::parse_quote_spanned!(hygienic=> -> impl ::core::future::Future<Output = #output>);
-        quote_spanned!(hygienic=> #signature { #future })
-    } else {
-        quote_spanned!(hygienic=> #signature { #future.await })
+use crate::signature::{self, Parameter, Signature};
+
+/// What stands around and in an `async fn`.
+pub(crate) struct AsyncFunction<'a> {
+    /// Attributes, visibility and qualifiers but for `async`.
+    pub(crate) head: TokenStream,
+    pub(crate) signature: Signature,
+    /// What the body must begin with, and the rest of it.
+    pub(crate) body: (TokenStream, TokenStream),
+    pub(crate) body_span: Span,
+    /// Whether the word `async` must stay.
+    pub(crate) stays_async: bool,
+    /// The expression of the call site.
+    pub(crate) site: &'a TokenStream,
+    pub(crate) runtime: &'a TokenStream,
+    /// Where the function's name stands.
+    pub(crate) name: Span,
+}
+
+impl AsyncFunction<'_> {
+    /// The function that measures it.
+    pub(crate) fn expand(self) -> TokenStream {
+        let AsyncFunction {
+            head,
+            signature,
+            body: (first, rest),
+            body_span,
+            stays_async,
+            site,
+            runtime,
+            name,
+        } = self;
+        let hygienic = Span::mixed_site().located_at(name);
+        let Signature { name, parameters, output, bounds } = signature;
+        let (parameters, moves) = take_parameters(&parameters);
+        let output = output.unwrap_or_else(|| quote_spanned!(hygienic=> ()));
+        let never = output.to_string() == "!";
+        let expected = (!never && can_be_written(&output))
+            .then(|| quote_spanned!(hygienic=> if false { return #runtime::__unreachable::<#output>(); }));
+        let mut block = Group::new(Delimiter::Brace, quote!(#expected #moves #rest));
+        block.set_span(body_span);
+        let future = quote_spanned!(hygienic=> #site.future(async move #block));
+        if !never && !stays_async {
+            let output = quote_spanned!(hygienic=> -> impl ::core::future::Future<Output = #output>);
+            return quote!(#head #name #parameters #output #bounds { #first #future });
+        }
+        let awaited = if never {
+            quote_spanned!(hygienic=> #future.await; #[allow(unreachable_code)] { ::core::unreachable!() })
+        } else {
+            quote_spanned!(hygienic=> #future.await)
+        };
+        let words = quote_spanned!(hygienic=> async);
+        quote!(#head #words #name #parameters -> #output #bounds { #first #awaited })
     }
 }
 
-/// Gives the arguments names that the body does not see, where theirs is a pattern, and moves them
+/// Gives the parameters names that the body does not see, where theirs is a pattern, and moves them
 /// into the variables that it does see: they live in the future, and are dropped in the order of an
 /// `async fn`'s.
-fn take_arguments(signature: &mut Signature) -> TokenStream {
-    let mut moves = TokenStream::new();
-    for (index, argument) in signature.inputs.iter_mut().enumerate() {
-        let FnArg::Typed(argument) = argument else { continue };
-        let attributes = &argument.attrs;
-        let pattern = &argument.pat;
-        let name = match &**pattern {
-            // Names stay where they say something to readers of the documentation.
-            Pat::Ident(pattern) if pattern.by_ref.is_none() && pattern.subpat.is_none() => {
-                pattern.ident.clone()
+fn take_parameters(parentheses: &Group) -> (Group, TokenStream) {
+    let (mut list, mut moves) = (TokenStream::new(), TokenStream::new());
+    for (index, parameter) in signature::parameters(parentheses).into_iter().enumerate() {
+        let (attributes, pattern, name, ty) = match parameter {
+            Parameter::Receiver(receiver) => {
+                list.extend(quote!(#receiver,));
+                continue;
             }
-            _ => format_ident!("argument{index}", span = Span::mixed_site()),
+            Parameter::Typed { attributes, pattern, name, ty } => (attributes, pattern, name, ty),
         };
-        let keep = matches!(**pattern, Pat::Wild(_)).then(|| quote!(#(#attributes)* let #name = #name;));
-        moves.extend(quote! {
-            #keep
-            #(#attributes)*
-            #[allow(clippy::redundant_locals, clippy::used_underscore_binding, clippy::let_underscore_untyped)]
-            let #pattern = #name;
-        });
-        *argument.pat = Pat::Ident(syn::PatIdent {
-            attrs: Vec::new(),
-            by_ref: None,
-            mutability: None,
-            ident: name,
-            subpat: None,
-        });
+        let is_wild = name.as_ref().is_some_and(|name| name == "_");
+        // Names stay that say something to readers of the documentation; one with an underscore in
+        // front is called unused, and is used here.
+        let shown = name.filter(|name| !name.to_string().starts_with('_'));
+        let name = shown.unwrap_or_else(|| Ident::new(&format!("argument{index}"), Span::mixed_site()));
+        list.extend(quote!(#attributes #name #ty,));
+        let keep = is_wild.then(|| quote!(#attributes let #name = #name;));
+        moves.extend(quote!(#keep #attributes #[allow(clippy::redundant_locals)] let #pattern = #name;));
     }
-    moves
+    let mut group = Group::new(Delimiter::Parenthesis, list);
+    group.set_span(parentheses.span());
+    (group, moves)
 }
 
 /// Whether the type can stand in an expression: `impl Trait` cannot.
@@ -102,32 +114,6 @@ fn can_be_written(output: &TokenStream) -> bool {
     })
 }
 
-/// Whether the attribute only tells the compiler or its tools something, and sees no tokens.
-fn is_inert(attribute: &Attribute) -> bool {
-    const INERT: &[&str] = &[
-        "allow",
-        "cfg",
-        "cold",
-        "deny",
-        "deprecated",
-        "doc",
-        "expect",
-        "forbid",
-        "ignore",
-        "inline",
-        "must_use",
-        "no_mangle",
-        "target_feature",
-        "track_caller",
-        "unsafe",
-        "warn",
-    ];
-    const TOOLS: &[&str] = &["clippy", "diagnostic", "rustdoc", "rustfmt"];
-    let segments = &attribute.path().segments;
-    let first = segments.first().map(|segment| segment.ident.to_string()).unwrap_or_default();
-    if segments.len() == 1 { INERT.contains(&&*first) } else { TOOLS.contains(&&*first) }
-}
-
 /// The body of a function that does nothing but box a future, as `async_trait` makes it, with the
 /// future measured.
 ///
@@ -137,35 +123,59 @@ fn is_inert(attribute: &Attribute) -> bool {
 /// { Box::pin(SITE.future(async move { body })) }
 /// ```
 pub(crate) fn measure_boxed(body: &Group, site: &TokenStream) -> Option<Group> {
-    let mut tokens: Vec<TokenTree> = body.stream().into_iter().collect();
-    let Some(TokenTree::Group(arguments)) = tokens.last() else { return None };
-    let is_word = |token: &TokenTree, word: &str| matches!(token, TokenTree::Ident(ident) if ident == word);
-    let names: Vec<&Ident> = tokens
-        .iter()
-        .filter_map(|token| if let TokenTree::Ident(ident) = token { Some(ident) } else { None })
-        .collect();
-    let is_path = tokens[..tokens.len() - 1].iter().all(|token| match token {
+    let tokens: Vec<TokenTree> = body.stream().into_iter().collect();
+    let (TokenTree::Group(arguments), path) = tokens.split_last()? else { return None };
+    let is_path = path.iter().all(|token| match token {
         TokenTree::Ident(_) => true,
         TokenTree::Punct(punct) => punct.as_char() == ':',
         _ => false,
     });
-    let boxes = matches!(names[..], [.., ty, function] if ty == "Box" && function == "pin");
-    let inner: Vec<TokenTree> = arguments.stream().into_iter().collect();
-    let is_future = match &inner[..] {
-        [word, TokenTree::Group(block)] => is_word(word, "async") && block.delimiter() == Delimiter::Brace,
-        [word, second, TokenTree::Group(block)] => {
-            is_word(word, "async") && is_word(second, "move") && block.delimiter() == Delimiter::Brace
-        }
-        _ => false,
-    };
-    if !(is_path && boxes && is_future && arguments.delimiter() == Delimiter::Parenthesis) {
+    let words =
+        path.iter().filter_map(|token| if let TokenTree::Ident(word) = token { Some(word) } else { None });
+    let words: Vec<&Ident> = words.collect();
+    let boxes = matches!(words[..], [.., ty, function] if ty == "Box" && function == "pin");
+    if !(is_path && boxes && arguments.delimiter() == Delimiter::Parenthesis && is_async_block(arguments)) {
         return None;
     }
     let future = arguments.stream();
     let mut measured = Group::new(Delimiter::Parenthesis, quote!(#site.future(#future)));
     measured.set_span(arguments.span());
-    *tokens.last_mut()? = TokenTree::Group(measured);
-    let mut group = Group::new(Delimiter::Brace, tokens.into_iter().collect());
+    let tokens = path.iter().cloned().chain([TokenTree::Group(measured)]);
+    let mut group = Group::new(Delimiter::Brace, tokens.collect());
     group.set_span(body.span());
     Some(group)
+}
+
+/// The body of a function that returns a future, with the call and the future measured as one.
+///
+/// ```text
+/// -> impl Future<Output = u32> { body }          -> BoxFuture<'a, u32> { body }
+///
+/// { SITE.call(move || { body }) }                { Box::pin(SITE.call(move || -> BoxFuture<'a, u32> { body })) }
+/// ```
+pub(crate) fn measure_with_call(body: &Group, output: &TokenStream, site: &TokenStream) -> Group {
+    let hygienic = Span::mixed_site().located_at(body.span());
+    let is_opaque =
+        matches!(output.clone().into_iter().next(), Some(TokenTree::Ident(word)) if word == "impl");
+    let boxed = if is_opaque {
+        quote_spanned!(hygienic=> #site.call(move || #body))
+    } else {
+        quote_spanned!(hygienic=> #site.boxed(#site.call(move || -> #output #body)))
+    };
+    let mut group = Group::new(Delimiter::Brace, boxed);
+    group.set_span(body.span());
+    group
+}
+
+/// Whether the tokens are one `async` block.
+fn is_async_block(tokens: &Group) -> bool {
+    let tokens: Vec<TokenTree> = tokens.stream().into_iter().collect();
+    let Some((TokenTree::Group(block), words)) = tokens.split_last() else { return false };
+    let is = |token: &TokenTree, word: &str| matches!(token, TokenTree::Ident(ident) if ident == word);
+    let is_async = match words {
+        [first] => is(first, "async"),
+        [first, second] => is(first, "async") && is(second, "move"),
+        _ => false,
+    };
+    is_async && block.delimiter() == Delimiter::Brace
 }

@@ -9,7 +9,6 @@
 use std::collections::{BTreeMap, HashMap};
 
 use crate::format::{FieldReader, Fields};
-use crate::pack::Word;
 use crate::replay::{ChunkWords, Cut, Ended, Poll, Replay, SessionEdge, Visitor};
 
 /// The fold of a lane, between two chunks.
@@ -147,7 +146,7 @@ impl Fold {
     }
 
     /// Adds the next chunk.
-    pub(crate) fn chunk(&mut self, chunk: ChunkWords<impl Iterator<Item = Word>>) {
+    pub(crate) fn chunk(&mut self, chunk: ChunkWords<impl ExactSizeIterator<Item = u32>>) {
         self.replay.chunk(chunk);
     }
 
@@ -484,6 +483,7 @@ impl Folded {
 mod tests {
     use super::*;
     use crate::format::{CODE_BITS, code};
+    use crate::pack::{Words, items_of};
 
     fn enter(region: u64, at: u64) -> u64 {
         at << CODE_BITS | (code::FIRST_REGION + region)
@@ -491,8 +491,8 @@ mod tests {
     fn leave(at: u64) -> u64 {
         at << CODE_BITS | code::LEAVE
     }
-    fn chunk(sequence: u64, depth: u64, words: &[u64]) -> ChunkWords<impl Iterator<Item = Word> + '_> {
-        ChunkWords { sequence, depth, base: 0, words: words.iter().copied().map(Word::from_bits) }
+    fn chunk(sequence: u64, depth: u64, words: &[u64]) -> ChunkWords<impl ExactSizeIterator<Item = u32>> {
+        ChunkWords { sequence, depth, base: 0, words: Words::of(items_of(words).into_iter()) }
     }
 
     /// `(parent, region, calls, inclusive, min, max)` of each path.

@@ -138,6 +138,12 @@ pub(crate) mod code {
     /// Two words: the regions that were left open at the end of the last poll of this instance go
     /// on; the second word is their number.
     pub(crate) const RESUME: u64 = 10;
+    /// Two words: the instance whose first poll just began was made at the position in the second
+    /// word, see [`position`](super::position).
+    pub(crate) const LINK: u64 = 11;
+    /// Two words: what is entered from here on with nothing around it was started at the position in
+    /// the second word; 0 for none.
+    pub(crate) const LINKED: u64 = 12;
     /// The innermost open region ends. Next to the codes of regions, so that one subtraction makes a
     /// short code of either (`pack.rs`).
     pub(crate) const LEAVE: u64 = FIRST_REGION - 1;
@@ -150,12 +156,31 @@ pub(crate) mod code {
 /// Whether an event of this code has a second word.
 #[inline]
 pub(crate) fn has_payload(code: u64) -> bool {
-    (code::CLOSE_TO..=code::RESUME).contains(&code)
+    (code::CLOSE_TO..=code::LINKED).contains(&code)
 }
 
 /// An instance of an async region in one word: its number in the upper bits, the region's code below.
 pub(crate) fn instance_word(number: u64, code: u64) -> u64 {
     number << CODE_BITS | code
+}
+
+/// Bits of a position for the item in its chunk, and for the chunk of its lane.
+const ITEM_BITS: u32 = 14;
+const SEQUENCE_BITS: u32 = 29;
+const _: () = assert!(CHUNK_ITEMS < 1 << ITEM_BITS);
+
+/// A place between two events of a lane: lane, chunk and how many items of that come before. `None`
+/// where the numbers are too large.
+pub(crate) fn position(lane: u32, sequence: u64, items: usize) -> Option<u64> {
+    let fits = u64::from(lane) < 1 << (63 - SEQUENCE_BITS - ITEM_BITS) && sequence < 1 << SEQUENCE_BITS;
+    fits.then(|| (u64::from(lane) << SEQUENCE_BITS | sequence) << ITEM_BITS | items as u64)
+}
+
+/// Lane, chunk and items of a position.
+pub(crate) fn parts_of(position: u64) -> (u32, u64, usize) {
+    let items = position & ((1 << ITEM_BITS) - 1);
+    let sequence = position >> ITEM_BITS & ((1 << SEQUENCE_BITS) - 1);
+    ((position >> (ITEM_BITS + SEQUENCE_BITS)) as u32, sequence, items as usize)
 }
 
 /// How many instances a recording can tell apart; further ones are not recorded.

@@ -49,6 +49,8 @@ pub struct InRegion<F> {
     future: ManuallyDrop<F>,
     region: Region,
     instance: Instance,
+    /// Position of the thread that made it.
+    made_at: u64,
 }
 
 // SAFETY: all but the future may be sent. Said by hand since the compiler counts every layer of types
@@ -85,9 +87,33 @@ impl Site {
     }
 }
 
+impl Site {
+    /// Measures `call` and the future that it gives as one call of an async region.
+    #[doc(hidden)]
+    pub fn call<F: Future>(&'static self, call: impl FnOnce() -> F) -> InRegion<F> {
+        let (mut instance, region, made_at) = (Instance::NEW, Region::Site(self), lane::here());
+        let poll = instance.begin_poll(region.code(), made_at, || region.register());
+        // Where the call panics, that is its end.
+        let end = PollEnd::Cancelled;
+        let mut polling = poll.map(|poll| Polling { instance: &mut instance, poll, end });
+        let future = call();
+        if let Some(polling) = &mut polling {
+            polling.end = PollEnd::Pending;
+        }
+        drop(polling);
+        InRegion { future: ManuallyDrop::new(future), region, instance, made_at }
+    }
+
+    /// Boxes what is returned as a boxed future, whose paths the user's crate may not have.
+    #[doc(hidden)]
+    pub fn boxed<F>(&'static self, future: F) -> Pin<Box<F>> {
+        Box::pin(future)
+    }
+}
+
 impl<F> InRegion<F> {
     fn new(future: F, region: Region, instance: Instance) -> InRegion<F> {
-        InRegion { future: ManuallyDrop::new(future), region, instance }
+        InRegion { future: ManuallyDrop::new(future), region, instance, made_at: lane::here() }
     }
 }
 
@@ -110,10 +136,10 @@ impl<F: Future> Future for InRegion<F> {
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
         // SAFETY: nothing is moved out of it; the future in it is pinned with it.
-        let InRegion { future, region, instance } = unsafe { self.get_unchecked_mut() };
+        let InRegion { future, region, instance, made_at } = unsafe { self.get_unchecked_mut() };
         // SAFETY: it is pinned as it is a part of what is, and dropped in its place only.
         let future = unsafe { Pin::new_unchecked(&mut **future) };
-        let Some(poll) = instance.begin_poll(region.code(), || region.register()) else {
+        let Some(poll) = instance.begin_poll(region.code(), *made_at, || region.register()) else {
             return future.poll(context);
         };
         let mut polling = Polling { instance, poll, end: PollEnd::Pending };
@@ -128,7 +154,7 @@ impl<F: Future> Future for InRegion<F> {
 impl<F> Drop for InRegion<F> {
     fn drop(&mut self) {
         // What destructors do in a future that is dropped half-way belongs to its call.
-        let poll = if self.instance.is_open() { self.instance.begin_poll(0, || 0) } else { None };
+        let poll = if self.instance.is_open() { self.instance.begin_poll(0, 0, || 0) } else { None };
         let _polling =
             poll.map(|poll| Polling { instance: &mut self.instance, poll, end: PollEnd::Cancelled });
         // SAFETY: it is dropped here only, and not used any more.

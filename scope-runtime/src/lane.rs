@@ -11,7 +11,9 @@ use std::panic::Location;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed, Ordering::Release};
 
 use crate::clock;
-use crate::format::{CHUNK_ITEMS, CODE_BITS, MAX_INSTANCES, MAX_TICKS, PAYLOAD, code, instance_word};
+use crate::format::{
+    CHUNK_ITEMS, CODE_BITS, MAX_INSTANCES, MAX_TICKS, PAYLOAD, code, instance_word, position,
+};
 use crate::os;
 use crate::pack::{self, MAX_DELTA, SECOND, SHORT_BITS, WORD, WORD_ITEMS};
 use crate::pool::ChunkId;
@@ -51,6 +53,8 @@ struct Lane {
     context: Cell<u64>,
     /// Frames open outside the current context: regions and polls.
     below: Cell<u32>,
+    /// Where what runs here was started, if somebody said so; 0 for nowhere.
+    started_at: Cell<u64>,
     cold: ColdLane,
 }
 
@@ -91,6 +95,7 @@ thread_local! {
             token: Cell::new(0),
             context: Cell::new(0),
             below: Cell::new(0),
+            started_at: Cell::new(0),
             cold: ColdLane {
                 busy: Cell::new(false),
                 recorder: Cell::new(None),
@@ -309,12 +314,18 @@ impl Instance {
         self.state == InstanceState::Polled
     }
 
-    /// A poll begins, of a region with this event code; where it is 0, `register` gives it.
+    /// A poll begins, of a region with this event code; where it is 0, `register` gives it. `made_at`
+    /// is the position at which the future was made, 0 for none.
     #[inline]
-    pub(crate) fn begin_poll(&mut self, code: u64, register: impl FnOnce() -> u64) -> Option<Poll> {
+    pub(crate) fn begin_poll(
+        &mut self,
+        code: u64,
+        made_at: u64,
+        register: impl FnOnce() -> u64,
+    ) -> Option<Poll> {
         match self.state {
             InstanceState::Unrecorded => None,
-            InstanceState::New => self.begin_first_poll(code, register),
+            InstanceState::New => self.begin_first_poll(code, made_at, register),
             InstanceState::Polled if self.session != SESSION.load(Relaxed) => {
                 self.state = InstanceState::Unrecorded;
                 None
@@ -326,7 +337,7 @@ impl Instance {
         }
     }
 
-    fn begin_first_poll(&mut self, code: u64, register: impl FnOnce() -> u64) -> Option<Poll> {
+    fn begin_first_poll(&mut self, code: u64, made_at: u64, register: impl FnOnce() -> u64) -> Option<Poll> {
         self.state = InstanceState::Unrecorded;
         if STATE.load(Relaxed) == OFF {
             return None;
@@ -341,7 +352,12 @@ impl Instance {
             self.start = lane.push_two(code::FIRST_POLL, self.word)?;
             self.state = InstanceState::Polled;
             self.session = SESSION.load(Relaxed);
-            Some(lane.begin_context(self))
+            let poll = lane.begin_context(self);
+            let link = if made_at == 0 { lane.started_at.get() } else { made_at };
+            if poll.context == 0 && link != 0 {
+                let _ = lane.push_two(code::LINK, link);
+            }
+            Some(poll)
         })
     }
 
@@ -635,6 +651,23 @@ impl Lane {
         });
     }
 
+    /// Where the next event goes.
+    fn position(&self) -> u64 {
+        let (Some(sink), false) = (self.cold.sink.get(), self.cursor.get().is_null()) else { return 0 };
+        // The last event of a chunk may go beyond the end.
+        let beyond = self.cursor.get().addr().wrapping_sub(self.end.get().addr()).cast_signed();
+        let items = (CHUNK_ITEMS - LAST_ITEMS).wrapping_add_signed(beyond / size_of::<AtomicU32>() as isize);
+        // The number is that of the next chunk.
+        let sequence = self.cold.next_sequence.get() - 1;
+        position(sink.lane, sequence, items).unwrap_or(0)
+    }
+
+    /// Says where what is entered here was started, and gives what was said before.
+    fn set_started_at(&self, position: u64) -> u64 {
+        let _ = self.push_two(code::LINKED, position);
+        self.started_at.replace(position)
+    }
+
     /// A number for an instance that is first polled here.
     fn next_instance(&self) -> Option<u64> {
         let (mut next, mut end) = self.cold.instances.get();
@@ -682,10 +715,35 @@ impl Lane {
         self.cold.has_late.set(false);
         self.cold.generation.set(self.cold.generation.get() + 1);
         self.below.set(0);
-        let epoch = self.next_epoch();
-        self.context.set(epoch);
-        self.token.set(token(epoch, 0));
+        self.started_at.set(0);
+        self.context.set(0);
+        self.begin_epoch(0);
     }
+}
+
+/// The position of the calling thread, if a region or a poll is open there, or where it was started;
+/// else 0.
+#[inline]
+pub(crate) fn here() -> u64 {
+    if STATE.load(Relaxed) != ON {
+        return 0;
+    }
+    LANE.with(|lane| if lane.frames() == 0 { lane.started_at.get() } else { lane.position() })
+}
+
+/// Runs `work` as started at a position.
+pub(crate) fn started_at<T>(position: u64, work: impl FnOnce() -> T) -> T {
+    if position == 0 || STATE.load(Relaxed) != ON {
+        return work();
+    }
+    struct Back(u64);
+    impl Drop for Back {
+        fn drop(&mut self) {
+            LANE.with(|lane| lane.set_started_at(self.0));
+        }
+    }
+    let _back = Back(LANE.with(|lane| lane.set_started_at(position)));
+    work()
 }
 
 /// Called by the system when a thread ends on which a lane was opened.

@@ -33,7 +33,10 @@ mod format;
 mod future;
 mod id_map;
 mod lane;
+mod link;
 pub mod marshal;
+#[cfg(test)]
+mod model;
 mod os;
 mod pack;
 mod pool;
@@ -53,6 +56,7 @@ mod writer;
 pub use format::FORMAT_VERSION;
 pub use future::{InRegion, ScopeFuture};
 pub use lane::{Guard, enter};
+pub use link::{Link, link};
 pub use scope_macros::scope;
 pub use session::{Session, finalize, init, pause, resume};
 

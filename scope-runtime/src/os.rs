@@ -8,6 +8,10 @@ use std::os::fd::AsRawFd;
 
 /// `CLOCK_MONOTONIC` in ns.
 pub(crate) fn monotonic_ns() -> u64 {
+    #[cfg(test)]
+    if crate::clock::SIMULATED.load(std::sync::atomic::Ordering::Relaxed) != 0 {
+        return crate::clock::SIMULATED.load(std::sync::atomic::Ordering::Relaxed);
+    }
     clock_ns(libc::CLOCK_MONOTONIC)
 }
 

@@ -57,11 +57,22 @@ impl Word {
 pub(crate) struct Words<I> {
     items: I,
     ticks: u64,
+    len: usize,
 }
 
-impl<I: Iterator<Item = u32>> Words<I> {
+impl<I: ExactSizeIterator<Item = u32>> Words<I> {
     pub(crate) fn of(items: I) -> Words<I> {
-        Words { items, ticks: 0 }
+        Words { len: items.len(), items, ticks: 0 }
+    }
+
+    /// How many items were taken so far.
+    pub(crate) fn taken(&self) -> usize {
+        self.len - self.items.len()
+    }
+
+    /// The words before the item of this number.
+    pub(crate) fn until(&mut self, item: usize) -> impl Iterator<Item = Word> {
+        std::iter::from_fn(move || if self.taken() < item { self.next() } else { None })
     }
 
     #[cold]
@@ -78,7 +89,7 @@ impl<I: Iterator<Item = u32>> Words<I> {
     }
 }
 
-impl<I: Iterator<Item = u32>> Iterator for Words<I> {
+impl<I: ExactSizeIterator<Item = u32>> Iterator for Words<I> {
     type Item = Word;
 
     #[inline(always)]
@@ -91,6 +102,18 @@ impl<I: Iterator<Item = u32>> Iterator for Words<I> {
         self.ticks = self.ticks.wrapping_add(u64::from(item >> SHORT_BITS));
         Some(Word { ticks: self.ticks, code: u64::from(short) + TO_SHORT })
     }
+}
+
+/// Words as items, each of them whole.
+#[cfg(test)]
+pub(crate) fn items_of(words: &[u64]) -> Vec<u32> {
+    let mut is_second = false;
+    let item = |&word: &u64| {
+        let before = if is_second { SECOND } else { WORD };
+        is_second = !is_second && crate::format::has_payload(Word::from_bits(word).code);
+        [before, word as u32, (word >> 32) as u32]
+    };
+    words.iter().flat_map(item).collect()
 }
 
 #[cfg(test)]

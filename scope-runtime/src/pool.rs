@@ -11,7 +11,7 @@ use std::sync::{Mutex, OnceLock};
 
 use crate::format::{CHUNK_BYTES, CHUNK_ITEMS, CHUNK_PAYLOAD, Chunk, EVENTS_HEAD, MAX_SEGMENTS, PAGE, kind};
 use crate::os;
-use crate::pack::{WORD_ITEMS, Word, Words};
+use crate::pack::{WORD_ITEMS, Words};
 use crate::replay::ChunkWords;
 use crate::sink::{Sink, SinkState};
 use crate::writer::Writer;
@@ -228,7 +228,7 @@ impl Chunk {
     }
 
     /// The events; only for who owns or claimed the chunk.
-    pub(crate) fn words(&self) -> ChunkWords<impl Iterator<Item = Word> + '_> {
+    pub(crate) fn words(&self) -> ChunkWords<impl ExactSizeIterator<Item = u32> + '_> {
         let (sequence, depth) = (self.sequence.load(Relaxed), self.depth.load(Relaxed));
         let words = Words::of(self.items.iter().map(|item| item.load(Relaxed)));
         ChunkWords { sequence, depth, base: self.base.load(Relaxed), words }

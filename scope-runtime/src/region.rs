@@ -31,8 +31,9 @@ pub struct Site {
 enum SiteName {
     /// Written by the user.
     Given(&'static str),
-    /// The path of an item inside the function, as the compiler prints it.
-    Path(fn() -> &'static str),
+    /// The path of an item inside the function, as the compiler prints it, and what the user wants
+    /// in front of the name made from it.
+    Path { item: fn() -> &'static str, prefix: &'static str },
 }
 
 impl Site {
@@ -50,7 +51,19 @@ impl Site {
         file: &'static str,
         line: u32,
     ) -> Site {
-        Site::new(SiteName::Path(item), module, file, line)
+        Site::in_function_of_block("", item, module, file, line)
+    }
+
+    /// The same for a function in a block whose functions have `prefix` in front of their names.
+    #[doc(hidden)]
+    pub const fn in_function_of_block(
+        prefix: &'static str,
+        item: fn() -> &'static str,
+        module: &'static str,
+        file: &'static str,
+        line: u32,
+    ) -> Site {
+        Site::new(SiteName::Path { item, prefix }, module, file, line)
     }
 
     const fn new(name: SiteName, module: &'static str, file: &'static str, line: u32) -> Site {
@@ -85,7 +98,11 @@ impl Site {
         if self.code() == 0 {
             let (name, by_hand) = match self.name {
                 SiteName::Given(name) => (name, true),
-                SiteName::Path(item) => (&*path_below_module(item(), self.module).leak(), false),
+                SiteName::Path { item, prefix } => {
+                    let path = path_below_module(item(), self.module);
+                    let name = if prefix.is_empty() { path } else { format!("{prefix}::{path}") };
+                    (&*name.leak(), false)
+                }
             };
             let definition =
                 Definition { name, module: self.module, file: self.file, line: self.line, by_hand };
@@ -194,19 +211,20 @@ pub(crate) fn code_of_name(name: &str, place: &'static Location<'static>) -> u64
     u64::from(code)
 }
 
-/// `Grid::step` from `crate::module::Grid<_>::step::item`: the path below the module, without
+/// `Grid::step` from `crate::module::Grid<_>::step::Item`: the path below the module, without
 /// generics, traits and closures, of the function that holds the item.
 ///
-/// The compiler prints an item of a function in an `impl` as `m::Grid<_>::step::item`,
-/// `<m::Grid<_> as m::Trait>::step::item`, or, where the `impl` stands in another module than the
-/// type, `m::inner::<impl m::Grid<u8>>::step::item`.
+/// The compiler prints an item of a function in an `impl` as `m::Grid<_>::step::Item`,
+/// `<m::Grid<_> as m::Trait>::step::Item`, or, where the `impl` stands in another module than the
+/// type, `m::inner::<impl m::Grid<u8>>::step::Item`.
 fn path_below_module(item: &str, module: &str) -> String {
-    let below = item.strip_prefix(module).and_then(|rest| rest.strip_prefix("::")).unwrap_or(item);
-    let mut names: Vec<String> = Vec::new();
-    for segment in split_path(below) {
+    // `module_path!()` keeps the mark of raw identifiers, the path of an item does not.
+    let module = module.replace("r#", "");
+    let mut names = Vec::new();
+    for segment in below_module(item, &module) {
         match segment {
             "" | "{{closure}}" | "{closure#0}" => {}
-            impl_segment if impl_segment.starts_with('<') => names.push(type_of_impl(impl_segment)),
+            impl_segment if impl_segment.starts_with('<') => names.push(type_of_impl(impl_segment, &module)),
             generic => names.push(without_generics(generic).to_owned()),
         }
     }
@@ -214,8 +232,20 @@ fn path_below_module(item: &str, module: &str) -> String {
     names.join("::")
 }
 
+/// The segments of `path` behind those of the module. A module inside a function has the function in
+/// its items' paths, but not in its own.
+fn below_module<'a>(path: &'a str, module: &str) -> Vec<&'a str> {
+    let segments = split_path(path);
+    let mut modules = module.split("::").peekable();
+    let end_of_module = segments.iter().position(|segment| {
+        modules.next_if_eq(segment);
+        modules.peek().is_none()
+    });
+    segments[end_of_module.map_or(0, |at| at + 1)..].to_vec()
+}
+
 /// `Grid` from `<m::Grid<_> as m::Trait>` and from `<impl m::Grid<u8>>`.
-fn type_of_impl(segment: &str) -> String {
+fn type_of_impl(segment: &str, module: &str) -> String {
     let inner = segment.strip_prefix('<').and_then(|rest| rest.strip_suffix('>')).unwrap_or(segment);
     let inner = inner.strip_prefix("impl ").unwrap_or(inner);
     // `impl Trait for Type` and `Type as Trait` both name the type; the trait is left out.
@@ -225,10 +255,54 @@ fn type_of_impl(segment: &str) -> String {
         (None, Some(at)) => &inner[..at],
         (None, None) => inner,
     };
-    if find_outside_brackets(ty, " -> ").is_some() {
-        return ty.to_owned();
+    short_type(ty, module)
+}
+
+/// A type as one would write it where its module and generics are known: `(u8, &Grid)` from
+/// `(u8, &m::Grid<_>)`.
+fn short_type(ty: &str, module: &str) -> String {
+    let is_path = |letter: char| letter.is_alphanumeric() || letter == '_' || letter == ':';
+    let mut short = String::new();
+    let mut rest = ty;
+    while let Some(first) = rest.chars().next() {
+        let end = rest.find(|letter| !is_path(letter)).unwrap_or(rest.len());
+        let (path, behind) = rest.split_at(end);
+        if path.is_empty() {
+            short.push(first);
+            rest = &rest[first.len_utf8()..];
+            continue;
+        }
+        short += &below_module_or_last(path, module);
+        rest = if behind.starts_with('<') { &behind[end_of_angles(behind)..] } else { behind };
     }
-    without_generics(split_path(ty).last().unwrap_or(ty)).to_owned()
+    short
+}
+
+/// A path without the module in front, or the last of its segments where it is from another one.
+fn below_module_or_last(path: &str, module: &str) -> String {
+    match path.strip_prefix(module).and_then(|rest| rest.strip_prefix("::")) {
+        Some(below) => below.to_owned(),
+        None => path.rsplit("::").next().unwrap_or(path).to_owned(),
+    }
+}
+
+/// Length of `<..>` at the beginning of the text.
+fn end_of_angles(text: &str) -> usize {
+    let mut depth = 0_i32;
+    let mut before = ' ';
+    for (at, letter) in text.char_indices() {
+        match letter {
+            '<' => depth += 1,
+            // The arrow of a function type closes nothing.
+            '>' if before != '-' => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 {
+            return at + 1;
+        }
+        before = letter;
+    }
+    text.len()
 }
 
 fn without_generics(segment: &str) -> &str {
@@ -239,7 +313,7 @@ fn without_generics(segment: &str) -> &str {
 }
 
 /// The parts between `::` that stand outside angle, round and square brackets.
-fn split_path(path: &str) -> impl DoubleEndedIterator<Item = &str> {
+fn split_path(path: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     let mut rest = path;
     while let Some(at) = find_outside_brackets(rest, "::") {
@@ -247,7 +321,7 @@ fn split_path(path: &str) -> impl DoubleEndedIterator<Item = &str> {
         rest = &rest[at + 2..];
     }
     parts.push(rest);
-    parts.into_iter()
+    parts
 }
 
 fn find_outside_brackets(text: &str, word: &str) -> Option<usize> {
@@ -276,19 +350,24 @@ mod tests {
     #[test]
     fn names_are_paths_below_the_module() {
         let table = [
-            ("app::step::item", "app", "step"),
-            ("app::solver::step::item", "app::solver", "step"),
-            ("app::Grid<_>::step::item", "app", "Grid::step"),
-            ("<app::Grid<_> as app::Step>::step::item", "app", "Grid::step"),
-            ("<app::Grid<T> as core::fmt::Display>::fmt::item", "app", "Grid::fmt"),
-            ("app::m::inner::<impl app::m::Grid<u8>>::special::item", "app::m::inner", "Grid::special"),
-            ("app::Step::whole::item", "app", "Step::whole"),
-            ("app::outer::nested::item", "app", "outer::nested"),
-            ("app::outer::{{closure}}::item", "app", "outer"),
-            ("app::outer::{{closure}}::inside::item", "app", "outer::inside"),
-            ("<fn(u8) -> app::A as app::Tr>::call::item", "app", "fn(u8) -> app::A::call"),
-            ("<&app::Grid<_> as app::Tr>::call::item", "app", "Grid::call"),
-            ("<[T] as app::Tr>::call::item", "app", "[T]::call"),
+            ("app::step::Item", "app", "step"),
+            ("app::solver::step::Item", "app::solver", "step"),
+            ("app::Grid<_>::step::Item", "app", "Grid::step"),
+            ("<app::Grid<_> as app::Step>::step::Item", "app", "Grid::step"),
+            ("<app::Grid<T> as core::fmt::Display>::fmt::Item", "app", "Grid::fmt"),
+            ("app::m::inner::<impl app::m::Grid<u8>>::special::Item", "app::m::inner", "Grid::special"),
+            ("app::Step::whole::Item", "app", "Step::whole"),
+            ("app::outer::nested::Item", "app", "outer::nested"),
+            ("app::outer::{{closure}}::Item", "app", "outer"),
+            ("app::outer::{{closure}}::inside::Item", "app", "outer::inside"),
+            ("app::outer::inner::step::Item", "app::inner", "step"),
+            ("<app::outer::Local as app::Tr>::step::Item", "app", "outer::Local::step"),
+            ("app::mod::step::Item", "app::r#mod", "step"),
+            ("<fn(u8) -> app::A as app::Tr>::call::Item", "app", "fn(u8) -> A::call"),
+            ("<&app::Grid<fn() -> u8> as app::Tr>::call::Item", "app", "&Grid::call"),
+            ("<(u8, app::Grid<_>) as app::Tr>::call::Item", "app", "(u8, Grid)::call"),
+            ("<[T] as app::Tr>::call::Item", "app", "[T]::call"),
+            ("<dyn app::Tr + core::marker::Send>::call::Item", "app", "dyn Tr + Send::call"),
         ];
         for (item, module, name) in table {
             assert_eq!(path_below_module(item, module), name, "{item}");

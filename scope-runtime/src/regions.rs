@@ -93,6 +93,11 @@ impl Regions {
         })
     }
 
+    /// A tree with the ids of regions that have calls.
+    pub(crate) fn called_tree(&self, tree: PathTree) -> PathTree {
+        tree.map_regions(|RegionId(id)| RegionId(self.called_index[id as usize].unwrap_or_default()))
+    }
+
     /// Regions that have calls.
     pub(crate) fn called(&self) -> &[Region] {
         &self.called

@@ -20,8 +20,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use crate::format::{CODE_BITS, FieldReader, Fields, PAYLOAD, code, has_payload};
-use crate::pack::Word;
+use crate::format::{CODE_BITS, FieldReader, Fields, PAYLOAD, code, has_payload, parts_of};
+use crate::pack::{Word, Words};
 
 /// Receives the calls of one lane. Times are ticks of the recording clock and never go back.
 pub(crate) trait Visitor {
@@ -43,6 +43,12 @@ pub(crate) trait Visitor {
     fn suspend(&mut self, instance: u64, at: u64);
     /// The call that was last set aside with the instance goes on.
     fn resume(&mut self, instance: u64, at: u64);
+    /// The instance that was first polled just now was made at this position.
+    fn link(&mut self, _position: u64) {}
+    /// What is entered with nothing around it from here on was started at this position, 0 for none.
+    fn started_at(&mut self, _position: u64) {}
+    /// The replay is at a place that was asked for by [`Replay::watch`].
+    fn mark(&mut self, _position: u64) {}
     /// The innermost of the frames that were open before the replay began ends, all newer ones have.
     fn leave_inherited(&mut self, _at: u64) {}
     /// With the poll that is the innermost one of those its instance ends.
@@ -133,11 +139,11 @@ impl LaneEnd {
 }
 
 /// The words of one chunk, with what its head says.
-pub(crate) struct ChunkWords<W> {
+pub(crate) struct ChunkWords<I> {
     pub(crate) sequence: u64,
     pub(crate) depth: u64,
     pub(crate) base: u64,
-    pub(crate) words: W,
+    pub(crate) words: Words<I>,
 }
 
 /// The state between two chunks of a lane.
@@ -159,6 +165,8 @@ pub(crate) struct Replay<V> {
     polls: Vec<OpenPoll>,
     /// By instance, when the calls began that were set aside with it; the innermost comes first.
     aside: BTreeMap<u64, Vec<u64>>,
+    /// Positions on the lane at which the visitor is told, in order.
+    marks: VecDeque<u64>,
     next_sequence: u64,
     now: u64,
     end: LaneEnd,
@@ -184,6 +192,7 @@ impl<V: Visitor> Replay<V> {
             open: Vec::new(),
             polls: Vec::new(),
             aside: BTreeMap::new(),
+            marks: VecDeque::new(),
             next_sequence: 0,
             now: 0,
             end: LaneEnd::default(),
@@ -194,6 +203,11 @@ impl<V: Visitor> Replay<V> {
     /// it has not seen.
     pub(crate) fn resume(visitor: V, next_sequence: u64, depth: u64, edges: &[SessionEdge]) -> Self {
         Replay { dead: depth, next_sequence, ..Replay::new(visitor, edges) }
+    }
+
+    /// Tells the visitor when the replay is at these positions, which are in order and of this lane.
+    pub(crate) fn watch(&mut self, positions: &[u64]) {
+        self.marks.extend(positions);
     }
 
     /// The sequence number of the chunk that comes next.
@@ -268,7 +282,7 @@ impl<V: Visitor> Replay<V> {
     }
 
     /// Replays the next chunk. Where one is missing before it, what is open is cut.
-    pub(crate) fn chunk(&mut self, chunk: ChunkWords<impl Iterator<Item = Word>>) {
+    pub(crate) fn chunk(&mut self, chunk: ChunkWords<impl ExactSizeIterator<Item = u32>>) {
         if chunk.sequence != self.next_sequence {
             self.cut_open();
             self.dead = chunk.depth;
@@ -276,6 +290,23 @@ impl<V: Visitor> Replay<V> {
         self.next_sequence = chunk.sequence + 1;
         let mut base = chunk.base;
         let mut words = chunk.words;
+        while let Some(&position) = self.marks.front() {
+            let (_, sequence, item) = parts_of(position);
+            if sequence > chunk.sequence {
+                break;
+            }
+            self.marks.pop_front();
+            if sequence == chunk.sequence {
+                self.words(words.until(item), &mut base);
+                if words.taken() == item {
+                    self.visitor.mark(position);
+                }
+            }
+        }
+        self.words(words, &mut base);
+    }
+
+    fn words(&mut self, mut words: impl Iterator<Item = Word>, base: &mut u64) {
         // A call that was entered by the word before: most are left by the next.
         let mut entered: Option<(u32, u64)> = None;
         while let Some(word) = words.next() {
@@ -294,7 +325,7 @@ impl<V: Visitor> Replay<V> {
                     entered = Some(((region - code::FIRST_REGION) as u32, at));
                 }
                 two_words if has_payload(two_words) => match words.next() {
-                    Some(payload) if two_words == code::REBASE => base = payload.bits() & !PAYLOAD,
+                    Some(payload) if two_words == code::REBASE => *base = payload.bits() & !PAYLOAD,
                     Some(payload) => self.event(two_words, payload.bits() & !PAYLOAD, at),
                     None => break,
                 },
@@ -320,6 +351,8 @@ impl<V: Visitor> Replay<V> {
             code::POLL_END => self.end_poll(payload, at),
             code::COMPLETED | code::CANCELLED => self.complete(payload, code == code::CANCELLED, at),
             code::RESUME => self.resume_aside(payload, at),
+            code::LINK => self.visitor.link(payload),
+            code::LINKED => self.visitor.started_at(payload),
             _ => {}
         }
     }
@@ -557,6 +590,7 @@ impl<V: Visitor> Replay<V> {
 mod tests {
     use super::*;
     use crate::format::instance_word;
+    use crate::pack::items_of;
 
     /// Calls as `(region, start, end, depth, cut)` in order of their end.
     #[derive(Default)]
@@ -613,7 +647,7 @@ mod tests {
                 sequence,
                 depth,
                 base: 0,
-                words: words.iter().copied().map(Word::from_bits),
+                words: Words::of(items_of(words).into_iter()),
             });
         }
         replay.finish(end)

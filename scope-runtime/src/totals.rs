@@ -42,6 +42,24 @@ pub struct PathTotals {
     pub max_ns: i64,
 }
 
+impl PathTotals {
+    /// No calls yet.
+    fn new(parent: Option<PathId>, region: RegionId) -> PathTotals {
+        PathTotals {
+            parent,
+            region,
+            calls: 0,
+            open: 0,
+            cancelled: 0,
+            inclusive_ns: 0,
+            self_ns: 0,
+            wall_ns: 0,
+            min_ns: 0,
+            max_ns: 0,
+        }
+    }
+}
+
 /// Sums over all calls of one region, wherever it was called. Times in ns.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RegionTotals {
@@ -145,18 +163,7 @@ impl PathTree {
     #[cold]
     fn push(&mut self, parent: Option<PathId>, region: RegionId) {
         assert!(self.nodes.len() < TOP as usize - 1, "fewer than 2^32 - 1 call paths");
-        self.nodes.push(PathTotals {
-            parent,
-            region,
-            calls: 0,
-            open: 0,
-            cancelled: 0,
-            inclusive_ns: 0,
-            self_ns: 0,
-            wall_ns: 0,
-            min_ns: 0,
-            max_ns: 0,
-        });
+        self.nodes.push(PathTotals::new(parent, region));
     }
 
     /// The same tree with each region replaced; `to` must give different regions different ids.
@@ -169,6 +176,37 @@ impl PathTree {
             self.by_step.get_or_insert(above, node.region.0, index as u32);
         }
         self
+    }
+
+    /// The same paths without any calls.
+    pub(crate) fn without_totals(mut self) -> PathTree {
+        for node in &mut self.nodes {
+            let (parent, region) = (node.parent, node.region);
+            *node = PathTotals::new(parent, region);
+        }
+        self
+    }
+
+    /// The paths that have calls or time, and those above them.
+    pub(crate) fn without_empty(&self) -> PathTree {
+        let mut kept: Vec<bool> = self.nodes.iter().map(|node| node.calls > 0 || node.self_ns != 0).collect();
+        for at in (0..self.nodes.len()).rev() {
+            if let (true, Some(PathId(parent))) = (kept[at], self.nodes[at].parent) {
+                kept[parent as usize] = true;
+            }
+        }
+        let mut tree = PathTree::default();
+        let mut paths: Vec<PathId> = Vec::with_capacity(self.nodes.len());
+        for (node, kept) in self.nodes.iter().zip(kept) {
+            if !kept {
+                paths.push(PathId(TOP));
+                continue;
+            }
+            let path = tree.step(node.parent.map(|PathId(parent)| paths[parent as usize]), node.region);
+            tree.add_totals(path, node);
+            paths.push(path);
+        }
+        tree
     }
 
     /// Adds time to a path that calls below it have taken, when those are to be left out of the tree.

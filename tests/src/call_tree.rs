@@ -15,8 +15,12 @@ pub struct Call {
     pub end_ns: i64,
     /// Id of the enclosing call.
     pub parent: Option<i64>,
-    /// Index of the thread.
+    /// Index of the thread on which it began.
     pub thread: i64,
+    /// Index of the task; -1 outside any.
+    pub task: i64,
+    /// Time in which it was waiting.
+    pub await_ns: i64,
 }
 
 impl Call {
@@ -50,7 +54,8 @@ impl CallTree {
     /// # Panics
     /// When the invariants do not hold: ids are unique; a call lies inside its parent, on the same
     /// thread, and after its earlier siblings; and `exclusive_totals` of the file are the sums of
-    /// the time left over by children.
+    /// the time left over by children. With tasks: calls of one lane nest, a call waits for no longer
+    /// than it lasts, and has a parent that began before.
     #[track_caller]
     pub fn of_rank(profile: &MergedProfile, rank: u32) -> CallTree {
         let events = &profile.events;
@@ -67,6 +72,8 @@ impl CallTree {
                     end_ns: start_ns + events.duration_ns[event],
                     parent: Some(parents[event]).filter(|&id| id >= 0),
                     thread: threads[event],
+                    task: events.task_ids.as_ref().map_or(-1, |tasks| tasks[event]),
+                    await_ns: events.await_ns.as_ref().map_or(0, |await_ns| await_ns[event]),
                 };
                 assert!(call.end_ns >= call.start_ns, "{call:?}");
                 assert_eq!(tree.calls.insert(ids[event], call), None, "call id {}", ids[event]);
@@ -75,9 +82,35 @@ impl CallTree {
         for (&id, call) in &tree.calls {
             tree.children.entry(call.parent.unwrap_or(-1)).or_default().push(id);
         }
-        tree.check_nesting();
-        tree.check_exclusive_totals(profile, rank);
+        if events.task_ids.is_some() {
+            tree.check_lanes();
+        } else {
+            tree.check_nesting();
+            tree.check_exclusive_totals(profile, rank);
+        }
         tree
+    }
+
+    #[track_caller]
+    fn check_lanes(&self) {
+        let mut lanes: BTreeMap<(i64, i64), Vec<&Call>> = BTreeMap::new();
+        for call in self.calls.values() {
+            assert!((0..=call.duration_ns()).contains(&call.await_ns), "{call:?}");
+            let parent = call.parent.map(|id| &self.calls[&id]);
+            assert!(parent.is_none_or(|parent| parent.start_ns <= call.start_ns), "{call:?} in {parent:?}");
+            let lane = if call.task < 0 { (-1, call.thread) } else { (call.task, -1) };
+            lanes.entry(lane).or_default().push(call);
+        }
+        for calls in lanes.values_mut() {
+            calls.sort_by_key(|call| (call.start_ns, std::cmp::Reverse(call.end_ns)));
+            let mut open: Vec<&Call> = Vec::new();
+            for &call in calls.iter() {
+                while open.pop_if(|around| around.end_ns <= call.start_ns).is_some() {}
+                let around = open.last();
+                assert!(around.is_none_or(|around| call.end_ns <= around.end_ns), "{call:?} in {around:?}");
+                open.push(call);
+            }
+        }
     }
 
     #[track_caller]
@@ -120,6 +153,11 @@ impl CallTree {
             covered_to = child.end_ns;
         }
         gaps_ns + call.end_ns - covered_to
+    }
+
+    /// The call with this id.
+    pub fn get(&self, id: i64) -> Option<&Call> {
+        self.calls.get(&id)
     }
 
     /// Number of calls of the region `name`.

@@ -2,14 +2,20 @@
 
 use std::collections::HashMap;
 
-use scope_runtime::profile::Profile;
+use scope_runtime::profile::Region;
+use scope_runtime::totals::PathTree;
 
 use crate::merged::{Aggregate, MergedProfile, PathRow};
 
 /// The paths of one rank, parents as positions among them; `region_id` gives the number of a name.
-pub(super) fn rows(profile: &Profile, rank: u32, mut region_id: impl FnMut(&str) -> u32) -> Vec<PathRow> {
-    let regions: Vec<_> = profile.regions.iter().map(|region| region_id(&region.name)).collect();
-    let nodes = profile.paths.nodes().iter();
+pub(super) fn rows(
+    paths: &PathTree,
+    regions: &[Region],
+    rank: u32,
+    mut region_id: impl FnMut(&str) -> u32,
+) -> Vec<PathRow> {
+    let regions: Vec<_> = regions.iter().map(|region| region_id(&region.name)).collect();
+    let nodes = paths.nodes().iter();
     nodes
         .map(|node| PathRow {
             rank,

@@ -7,6 +7,7 @@ use scope_runtime::call_stack::{BadLanes, LaneReport, RegionCalls, RegionTable, 
 use scope_runtime::profile::RegionId;
 use scope_runtime::totals::{PathId, PathTotals, PathTree};
 
+use super::view::{self, View};
 use super::{Error, Selection};
 use crate::merged::{MergedProfile, PathRow, Row};
 use crate::paths::NamedPaths;
@@ -22,6 +23,7 @@ pub(super) struct Selected<'a> {
     kept: Vec<bool>,
     /// Position in the profile's rows by rank and region.
     rows: HashMap<(u32, u32), usize>,
+    view: View,
 }
 
 impl<'a> Selected<'a> {
@@ -43,7 +45,7 @@ impl<'a> Selected<'a> {
         let ranks = selection.ranks.resolve(profile.ranks().max(1))?;
         let rows =
             profile.rows.iter().enumerate().map(|(index, row)| ((row.rank, row.region), index)).collect();
-        Ok(Selected { profile, ranks, order, kept, rows })
+        Ok(Selected { profile, ranks, order, kept, rows, view: selection.view })
     }
 
     /// The selected calls of `rank`. Lanes that do not nest are left out, with their errors.
@@ -52,7 +54,7 @@ impl<'a> Selected<'a> {
     /// When the columns do not fit each other, or there are more calls than can be numbered.
     pub(super) fn calls(&self, rank: u32) -> Result<LaneReport, Error> {
         let keeps_all = self.order.iter().all(|&region| self.kept[region as usize]);
-        if keeps_all || self.profile.events.parent_ids.is_none() {
+        if keeps_all || self.profile.events.parent_ids.is_none() || self.view == View::WallByLane {
             return self.nest(rank, |region| self.kept[region as usize]);
         }
         // Recorded parents are known only as long as all calls are there, so the hidden ones are
@@ -95,16 +97,32 @@ impl<'a> Selected<'a> {
             ends,
             thread_ids: column(&events.thread_ids),
             task_ids: column(&events.task_ids),
-            call_ids: column(&events.call_ids),
-            parent_ids: column(&events.parent_ids),
+            call_ids: column(&events.call_ids).filter(|_| self.view != View::WallByLane),
+            parent_ids: column(&events.parent_ids).filter(|_| self.view != View::WallByLane),
         }
+    }
+
+    /// What titles say of the times.
+    pub(super) fn view_name(&self) -> Option<&'static str> {
+        self.view.name(self.profile)
     }
 
     /// The call paths of `rank`, with the place of each region.
     ///
-    /// They come from the totals where the profile has some: its events are not all then.
+    /// They come from the totals where the profile has some: its events are not all then, or do not
+    /// say when they ran.
     pub(super) fn totals(&self, rank: u32) -> Option<(PathTree, RegionTable)> {
-        let rows = self.profile.paths.as_ref()?;
+        let wall;
+        let rows = match self.view {
+            View::Busy => self.profile.paths.as_ref()?,
+            View::Linked => self.profile.linked_paths.as_ref().or(self.profile.paths.as_ref())?,
+            View::WallByLane => return None,
+            View::Wall => {
+                self.profile.tasks.as_ref()?;
+                wall = path_rows(&view::wall_paths(self.profile, rank)?, rank);
+                &wall
+            }
+        };
         let mut regions = RegionTable::default();
         for (region, name) in self.profile.names.iter().enumerate() {
             let row = self.rows.get(&(rank, region as u32)).map(|&row| &self.profile.rows[row]);
@@ -167,6 +185,24 @@ impl<'a> Selected<'a> {
         let trees: Vec<_> = self.ranks.iter().map(|&rank| self.paths(rank)).collect::<Result<_, _>>()?;
         Ok(NamedPaths::merged(&trees))
     }
+}
+
+/// The paths of one rank as rows, whose regions have the ids of the profile's names.
+fn path_rows(paths: &PathTree, rank: u32) -> Vec<PathRow> {
+    let row = |node: &PathTotals| PathRow {
+        rank,
+        parent: node.parent.map_or(-1, |parent| parent.0.into()),
+        region: node.region.0,
+        calls: node.calls,
+        open: node.open,
+        cancelled: node.cancelled,
+        inclusive_ns: node.inclusive_ns,
+        self_ns: node.self_ns,
+        wall_ns: node.wall_ns,
+        min_ns: node.min_ns,
+        max_ns: node.max_ns,
+    };
+    paths.nodes().iter().map(row).collect()
 }
 
 /// Regions with a row by their first start over all ranks, in seconds as floats, as the Python

@@ -33,7 +33,7 @@ fn run(profile: &MergedProfile) -> Vec<Run<'_>> {
 
 fn select(include: &[&str], exclude: &[&str]) -> Selection {
     let list = |patterns: &[&str]| patterns.iter().map(|pattern| pattern.to_string()).collect();
-    Selection { ranks: Ranks::All, include: list(include), exclude: list(exclude) }
+    Selection { ranks: Ranks::All, include: list(include), exclude: list(exclude), view: View::Busy }
 }
 
 /// Name, self time and inclusive time of every entry, in ns.

@@ -2,9 +2,9 @@
 
 use std::collections::HashSet;
 
-use super::layout::{DURATIONS, EVENTS, INDEX, OPTIONAL_EVENTS, PATHS, START_DELTAS};
+use super::layout::{DURATIONS, EVENTS, INDEX, LINKED_PATHS, OPTIONAL_EVENTS, PATHS, START_DELTAS};
 use super::layout::{ROW_AGGREGATE, ROW_IDENTITY};
-use crate::merged::MergedProfile;
+use crate::merged::{MergedProfile, PathRow};
 
 /// What does not fit, and the dataset that it would be in.
 pub(super) struct Mistake {
@@ -65,12 +65,23 @@ fn check_identity(profile: &MergedProfile) -> Result<(), Mistake> {
 
 /// Paths must name a region that has a row, and come after the path they go on from, of one rank.
 fn check_paths(profile: &MergedProfile) -> Result<(), Mistake> {
-    let Some(paths) = &profile.paths else { return Ok(()) };
     let with_row: HashSet<_> = profile.rows.iter().map(|row| (row.rank, row.region)).collect();
+    let tables = [(PATHS, &profile.paths), (LINKED_PATHS, &profile.linked_paths)];
+    for (group, paths) in tables.into_iter().filter_map(|(group, paths)| Some((group, paths.as_ref()?))) {
+        check_path_table(group, paths, &with_row)?;
+    }
+    Ok(())
+}
+
+fn check_path_table(
+    group: &'static str,
+    paths: &[PathRow],
+    with_row: &HashSet<(u32, u32)>,
+) -> Result<(), Mistake> {
     for (position, path) in paths.iter().enumerate() {
         if !with_row.contains(&(path.rank, path.region)) {
             let cause = format!("names region {} without a row, in path {position}", path.region);
-            return mistake(PATHS, "region_ids", cause);
+            return mistake(group, "region_ids", cause);
         }
         let parent = usize::try_from(path.parent).ok();
         let is_sound = match parent {
@@ -78,7 +89,7 @@ fn check_paths(profile: &MergedProfile) -> Result<(), Mistake> {
             Some(parent) => parent < position && paths[parent].rank == path.rank,
         };
         if !is_sound {
-            return mistake(PATHS, "parents", format!("has {} for path {position}", path.parent));
+            return mistake(group, "parents", format!("has {} for path {position}", path.parent));
         }
     }
     Ok(())

@@ -6,7 +6,9 @@
 
 use std::borrow::Cow;
 
-use crate::merged::{Aggregate, AsyncRow, Events, PathRow, PollRow, Row, Statistics, TaskRow, ThreadRow};
+use crate::merged::{
+    Aggregate, AsyncRow, Events, LinkRow, PathRow, PollRow, Row, Statistics, TaskRow, ThreadRow,
+};
 
 /// Version that is written; readers take 1 to this one.
 pub(super) const SCHEMA: i64 = 3;
@@ -29,6 +31,9 @@ pub(super) const PATHS: &str = "cargo_scope_paths";
 /// Calls that ran in parts, and their polls; other readers pass them by.
 pub(super) const ASYNC_CALLS: &str = "cargo_scope_async_calls";
 pub(super) const POLLS: &str = "cargo_scope_polls";
+/// What was started elsewhere, and the totals with that below what started it.
+pub(super) const LINKS: &str = "cargo_scope_links";
+pub(super) const LINKED_PATHS: &str = "cargo_scope_linked_paths";
 /// Names as they were, in [`OWN`], where `region_table/names` cannot hold one: a variable string
 /// ends at its first NUL for every reader in C.
 pub(super) const EXACT_NAMES: &str = "exact_names";
@@ -149,6 +154,12 @@ pub(super) const ASYNC_TABLE: &[Column<AsyncRow>] = &[
     column!(U64 "polls" => polls),
     column!(I8 "cancelled" => cancelled),
     column!(I8 "open" => open),
+];
+
+pub(super) const LINK_TABLE: &[Column<LinkRow>] = &[
+    column!(U32 "ranks" => rank),
+    column!(I64 "call_ids" => call_id),
+    column!(I64 "started_by" => started_by),
 ];
 
 pub(super) const POLL_TABLE: &[Column<PollRow>] = &[

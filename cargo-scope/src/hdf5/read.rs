@@ -97,6 +97,12 @@ fn read_shared_columns(source: &Source, aggregate: bool) -> Result<MergedProfile
     if source.has_group(POLLS) {
         source.table(POLLS, POLL_TABLE, profile.polls.insert(Vec::new()))?;
     }
+    if source.has_group(LINKS) {
+        source.table(LINKS, LINK_TABLE, profile.links.insert(Vec::new()))?;
+    }
+    if source.has_group(LINKED_PATHS) {
+        source.table(LINKED_PATHS, PATH_TABLE, profile.linked_paths.insert(Vec::new()))?;
+    }
     Ok(profile)
 }
 

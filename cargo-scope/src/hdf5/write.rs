@@ -105,6 +105,12 @@ impl Writer<'_> {
         if let Some(polls) = &profile.polls {
             self.write_table(&self.group(file, POLLS)?, POLL_TABLE, polls)?;
         }
+        if let Some(links) = &profile.links {
+            self.write_table(&self.group(file, LINKS)?, LINK_TABLE, links)?;
+        }
+        if let Some(paths) = &profile.linked_paths {
+            self.write_table(&self.group(file, LINKED_PATHS)?, PATH_TABLE, paths)?;
+        }
         Ok(())
     }
 

@@ -6,6 +6,7 @@
 
 mod error;
 mod head;
+mod links;
 mod pieces;
 mod tasks;
 mod total;
@@ -25,6 +26,7 @@ use crate::replay::{LaneEnd, Replay, SessionEdge, Visitor};
 pub use error::Error;
 use error::Problem;
 use head::Head;
+pub use links::CallLink;
 use pieces::{Pieces, RawLane};
 use tasks::{Found, TaskCollector};
 pub use tasks::{PollInterval, Run, RunId, Task, TaskId, Tasks};
@@ -220,7 +222,19 @@ impl Recording {
         visitor: V,
         join: impl FnOnce(&mut V, &Folded, u64),
     ) -> LaneResult<V> {
+        self.replay_watching(lane, visitor, &[], join)
+    }
+
+    /// The same, telling the visitor when it is at these positions of the lane.
+    fn replay_watching<V: Visitor>(
+        &self,
+        lane: &RawLane,
+        visitor: V,
+        positions: &[u64],
+        join: impl FnOnce(&mut V, &Folded, u64),
+    ) -> LaneResult<V> {
         let mut replay = Replay::new(visitor, &self.session_edges);
+        replay.watch(positions);
         let mut fold = lane.fold(&self.session_edges);
         let from_events = fold.as_ref().map_or(u64::MAX, |fold| fold.first_sequence);
         let from_totals = fold.as_ref().map_or(u64::MAX, Fold::next_sequence);

@@ -10,7 +10,7 @@ use crate::fold::Fold;
 use crate::format::{
     BLOCK_ALIGN, BLOCK_HEAD, BlockHead, CHUNK_BYTES, CHUNK_PAYLOAD, EVENTS_HEAD, FieldReader, PAGE, kind,
 };
-use crate::pack::{Word, Words};
+use crate::pack::Words;
 use crate::recording::Info;
 use crate::regions::Defined;
 use crate::replay::{ChunkWords, SessionEdge};
@@ -43,7 +43,7 @@ impl RawChunk {
         sequence: u64,
         file: &File,
         bytes: &'b mut Vec<u8>,
-    ) -> Option<ChunkWords<impl Iterator<Item = Word> + 'b>> {
+    ) -> Option<ChunkWords<impl ExactSizeIterator<Item = u32> + 'b>> {
         let payload = match self {
             RawChunk::Pool(payload) => payload.as_slice(),
             RawChunk::Block(at, head) => read_payload(file, *at, head, bytes)?,

@@ -93,9 +93,19 @@ pub struct Tasks {
     tasks: Vec<Task>,
     runs: Vec<Run>,
     polls: Vec<PollInterval>,
+    links: Vec<Started>,
     by_instance: HashMap<u64, RunId>,
     held: HashMap<CallRef, RunId>,
     calls: Vec<u32>,
+}
+
+/// Where a call was started that has nothing around it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Started {
+    pub(super) call: CallRef,
+    /// The instance, where it is of an async region.
+    pub(super) instance: Option<u64>,
+    pub(super) position: u64,
 }
 
 impl Tasks {
@@ -119,6 +129,16 @@ impl Tasks {
         &self.polls
     }
 
+    /// Whether calls were started by others than those around them.
+    pub fn has_links(&self) -> bool {
+        !self.links.is_empty()
+    }
+
+    /// The calls that were started elsewhere.
+    pub(super) fn started(&self) -> &[Started] {
+        &self.links
+    }
+
     /// The call of an async region's instance.
     pub(super) fn instance(&self, instance: u64) -> Option<RunId> {
         self.by_instance.get(&instance).copied()
@@ -140,6 +160,7 @@ pub(super) struct TaskCollector<'a> {
     calls: u32,
     open: Vec<Frame>,
     aside: HashMap<u64, Vec<Aside>>,
+    started_at: u64,
 }
 
 /// What the lanes before have given.
@@ -153,9 +174,11 @@ pub(super) struct Found {
     plain: HashMap<Caller, Vec<i64>>,
     /// Number of calls on each lane.
     calls: Vec<u32>,
+    started: Vec<Started>,
 }
 
 struct Instance {
+    number: u64,
     run: Option<Run>,
     parent: Option<Caller>,
     /// The instance in which it was first polled.
@@ -192,7 +215,7 @@ struct Aside {
 impl<'a> TaskCollector<'a> {
     pub(super) fn new(regions: &'a Regions, scale: TickScale, lane: u32, found: Found) -> Self {
         let (open, aside) = Default::default();
-        TaskCollector { regions, scale, found, lane, calls: 0, open, aside }
+        TaskCollector { regions, scale, found, lane, calls: 0, open, aside, started_at: 0 }
     }
 
     pub(super) fn into_found(mut self) -> Found {
@@ -205,6 +228,7 @@ impl<'a> TaskCollector<'a> {
         let index = *self.found.by_instance.entry(number).or_insert(next);
         if index == next {
             self.found.instances.push(Instance {
+                number,
                 run: None,
                 parent: None,
                 around: None,
@@ -260,7 +284,24 @@ impl Visitor for TaskCollector<'_> {
             self.found.plain.entry(caller).or_default().push(start_ns);
         }
         let index = self.next_call();
+        if self.open.is_empty() && self.started_at != 0 {
+            let (call, position) = (CallRef { lane: self.lane, index }, self.started_at);
+            self.found.started.push(Started { call, instance: None, position });
+        }
         self.open.push(Frame::Call { index, region, aside: None, start_ns });
+    }
+
+    fn link(&mut self, position: u64) {
+        if let Some(&Frame::Poll { instance, .. }) = self.open.last()
+            && let Some(run) = self.found.instances[instance as usize].run
+        {
+            let number = self.found.instances[instance as usize].number;
+            self.found.started.push(Started { call: run.call, instance: Some(number), position });
+        }
+    }
+
+    fn started_at(&mut self, position: u64) {
+        self.started_at = position;
     }
 
     fn leave(&mut self, at: u64, cut: Cut) {
@@ -341,7 +382,7 @@ impl Found {
     /// Puts together what all lanes gave. `cut_ns` is where a call that began at some time is cut if it
     /// did not end.
     pub(super) fn into_tasks(mut self, cut_ns: impl Fn(i64) -> i64) -> Tasks {
-        let mut tasks = Tasks { calls: self.calls, ..Tasks::default() };
+        let mut tasks = Tasks { calls: self.calls, links: self.started, ..Tasks::default() };
         // An instance whose begin is missing is none.
         let mut run_of: Vec<Option<RunId>> = Vec::with_capacity(self.instances.len());
         for instance in &self.instances {

@@ -55,15 +55,21 @@ impl Recording {
         profile.start_ns = first.ns;
         profile.end_ns = self.scale.ns(last_ticks);
         if self.is_async {
-            let ends = self.session_edges.iter().filter(|edge| !edge.begins).map(|edge| edge.ticks);
-            let ends: Vec<i64> = ends.chain([last_ticks]).map(|ticks| self.scale.ns(ticks)).collect();
-            let end_ns = |session: u32| ends.get(session as usize).copied().unwrap_or(profile.end_ns);
-            profile.open_calls += pending.cut(&mut tree, end_ns);
-            tree.settle();
+            profile.open_calls += self.cut_pending(pending, &mut tree, profile.end_ns);
         }
         profile.paths = self.regions.keep_called(tree);
         profile.regions = self.regions.called().to_vec();
         self.profile = profile;
+    }
+
+    /// Counts the instances of async regions that did not end, each cut at the end of its session, the
+    /// last one's being `end_ns`; gives their number. Then the tree's inclusive times are whole.
+    pub(super) fn cut_pending(&self, pending: Pending, tree: &mut PathTree, end_ns: i64) -> u64 {
+        let ends = self.session_edges.iter().filter(|edge| !edge.begins).map(|edge| edge.ticks);
+        let ends: Vec<i64> = ends.map(|ticks| self.scale.ns(ticks)).collect();
+        let cut = pending.cut(tree, |session| ends.get(session as usize).copied().unwrap_or(end_ns));
+        tree.settle();
+        cut
     }
 
     /// The totals of each lane, in the order of lanes.
@@ -74,7 +80,8 @@ impl Recording {
         let work = || {
             while let Some(number) = Some(next.fetch_add(1, Relaxed)).filter(|&number| number < results.len())
             {
-                let totaller = Totaller::new(&self.regions, self.scale);
+                let totaller =
+                    Totaller::new(&self.regions, self.scale, PathTree::default(), Pending::default());
                 let result = self.replay(&self.lanes[number], totaller, Totaller::join);
                 let _ = results[number].set(result.map(Totaller::finish));
             }

@@ -4,4 +4,4 @@ mod calls;
 mod totaller;
 
 pub(super) use calls::CallCollector;
-pub(super) use totaller::{LaneTotals, Pending, Totaller};
+pub(super) use totaller::{Hang, LaneTotals, Pending, Totaller};

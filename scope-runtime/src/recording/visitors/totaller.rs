@@ -17,6 +17,9 @@ pub(in crate::recording) struct Totaller<'a> {
     pub(in crate::recording) regions: &'a Regions,
     pub(in crate::recording) scale: TickScale,
     totals: LaneTotals,
+    /// How to hang what was started elsewhere; else it is at the top.
+    pub(in crate::recording) hang: Option<Hang<'a>>,
+    started_at: u64,
     /// Per path what is not in the tree yet: sums of calls that ran from begin to end.
     sums: Vec<Sums>,
     open: Vec<OpenPath>,
@@ -34,6 +37,8 @@ pub(in crate::recording) struct LaneTotals {
     pub(in crate::recording) cut: u64,
     /// Whether there were polls.
     pub(in crate::recording) is_async: bool,
+    /// The path at each position that is watched.
+    pub(in crate::recording) marks: Vec<(u64, PathId)>,
 }
 
 /// Sums over calls of one path that came to their own end: all that one of them changes, in less than
@@ -58,6 +63,15 @@ impl Sums {
         self.min = self.min.min(duration_ns);
         self.max = self.max.max(duration_ns);
     }
+}
+
+/// Where what was started elsewhere belongs.
+#[derive(Clone, Copy)]
+pub(in crate::recording) struct Hang<'a> {
+    /// The path at each position.
+    pub(in crate::recording) paths: &'a HashMap<u64, PathId>,
+    /// The position at which each instance was started.
+    pub(in crate::recording) instances: &'a HashMap<u64, u64>,
 }
 
 struct OpenPath {
@@ -139,11 +153,15 @@ impl Pending {
 }
 
 impl<'a> Totaller<'a> {
-    pub(in crate::recording) fn new(regions: &'a Regions, scale: TickScale) -> Self {
-        let (tree, pending) = (PathTree::default(), Pending::default());
-        let totals = LaneTotals { tree, pending, cut: 0, is_async: false };
-        let (open, polls, aside) = (Vec::new(), Vec::new(), HashMap::new());
-        Totaller { regions, scale, totals, sums: Vec::new(), open, polls, aside }
+    pub(in crate::recording) fn new(
+        regions: &'a Regions,
+        scale: TickScale,
+        tree: PathTree,
+        pending: Pending,
+    ) -> Self {
+        let totals = LaneTotals { tree, pending, cut: 0, is_async: false, marks: Vec::new() };
+        let (sums, open, polls, aside) = Default::default();
+        Totaller { regions, scale, totals, hang: None, started_at: 0, sums, open, polls, aside }
     }
 
     /// What the calls add up to.
@@ -160,7 +178,10 @@ impl<'a> Totaller<'a> {
     /// The path for `region` below the innermost frame.
     #[inline]
     fn step(&mut self, region: u32) -> PathId {
-        let parent = self.open.last().map(|open| open.path);
+        let parent = match self.open.last() {
+            Some(open) => Some(open.path),
+            None => self.top(Some(self.started_at)),
+        };
         self.totals.tree.step(parent, self.regions.id(region))
     }
 
@@ -172,6 +193,11 @@ impl<'a> Totaller<'a> {
             self.sums.resize(self.totals.tree.nodes().len(), Sums::NONE);
         }
         self.sums[path].add(duration_ns, self_ns);
+    }
+
+    /// The path below which something hangs that has nothing around it.
+    fn top(&self, started_at: Option<u64>) -> Option<PathId> {
+        self.hang?.paths.get(&started_at?).copied()
     }
 
     /// Adds what was kept in totals. `dead` frames were open further out that nobody counts.
@@ -198,7 +224,9 @@ impl<'a> Totaller<'a> {
                     let index = index_of(depth).filter(|&index| index < self.open.len());
                     let is_task = matches!(node.parent, Parent::Task(_));
                     index.and_then(|index| {
-                        self.open[index].children_ns += inclusive_ns;
+                        if !is_task {
+                            self.open[index].children_ns += inclusive_ns;
+                        }
                         let nested = !is_task || self.polls.first().is_some_and(|&first| first <= index);
                         nested.then_some(self.open[index].path)
                     })
@@ -282,7 +310,11 @@ impl Visitor for Totaller<'_> {
 
     fn begin_poll(&mut self, poll: Poll, at: u64) {
         let at_ns = self.scale.ns(at);
-        let parent = self.open.last().map(|open| open.path).filter(|_| poll.nested);
+        let parent = if poll.nested {
+            self.open.last().map(|open| open.path)
+        } else {
+            self.top(self.hang.and_then(|hang| hang.instances.get(&poll.instance).copied()))
+        };
         let path = self.totals.tree.step(parent, self.regions.id(poll.region));
         if poll.first {
             self.totals.pending.add(path, poll.session, 1, self.scale.ns(poll.start));
@@ -304,6 +336,16 @@ impl Visitor for Totaller<'_> {
             let wall_ns = (start_ns + duration_ns - first_ns).max(0);
             self.totals.tree.add_whole(path, &Whole::one(wall_ns, false, ended.cancelled));
         }
+    }
+
+    fn started_at(&mut self, position: u64) {
+        self.totals.is_async = true;
+        self.started_at = position;
+    }
+
+    fn mark(&mut self, position: u64) {
+        let path = self.open.last().map(|open| open.path).or_else(|| self.top(Some(self.started_at)));
+        self.totals.marks.extend(path.map(|path| (position, path)));
     }
 
     fn suspend(&mut self, instance: u64, at: u64) {

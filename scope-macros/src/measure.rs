@@ -1,0 +1,87 @@
+//! What the attribute does to an item: a function gets a guard, and in an `impl`, inline module or
+//! trait every function with a body does.
+
+use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
+use syn::Error;
+use syn::parse::Parser;
+
+use crate::arguments::Arguments;
+use crate::errors::Errors;
+use crate::function::Function;
+use crate::items::{self, Item, Kind};
+
+/// An item on which the attribute stands; `None` where its arguments were wrong, then the item is only
+/// looked at.
+pub(crate) fn marked(item: Item, arguments: Option<Arguments>, errors: &mut Errors) -> TokenStream {
+    if arguments.as_ref().is_some_and(|arguments| arguments.skip.is_some()) {
+        return item.into_tokens();
+    }
+    match (item.kind, arguments) {
+        (Kind::Function, arguments) => {
+            let function = errors.take(Function::of_item(&item));
+            let measured = function.zip(arguments).and_then(|(function, arguments)| {
+                errors.take(function.check(&arguments))?;
+                Some(function.expand(&arguments))
+            });
+            measured.unwrap_or_else(|| item.into_tokens())
+        }
+        (Kind::Block, arguments) if item.braces().is_some() => match arguments {
+            Some(arguments) => {
+                if let Some(word) = &arguments.future {
+                    errors.add(Error::new(word.span(), "`future` goes on a function that returns a future"));
+                }
+                let stays_async = !item.attributes().all(|attribute| attribute.is_inert());
+                block(item, &Arguments { stays_async, ..arguments.of_members() }, errors)
+            }
+            None => item.into_tokens(),
+        },
+        _ => {
+            let reason = "#[scope] goes on a function with a body, an `impl`, an inline `mod` or a `trait`";
+            errors.add(Error::new(item.word_span(), reason));
+            item.into_tokens()
+        }
+    }
+}
+
+/// A block with its members measured.
+fn block(mut block: Item, arguments: &Arguments, errors: &mut Errors) -> TokenStream {
+    if let Some(content) = block.braces() {
+        let members = items::split(content.stream()).into_iter();
+        let members = members.map(|member| self::member(member, arguments, errors)).collect();
+        let mut measured = Group::new(Delimiter::Brace, members);
+        measured.set_span(content.span());
+        block.tokens.pop();
+        block.tokens.push(TokenTree::Group(measured));
+    }
+    block.into_tokens()
+}
+
+/// An item in a block that has these arguments.
+fn member(mut item: Item, arguments: &Arguments, errors: &mut Errors) -> TokenStream {
+    if item.attributes().any(|attribute| attribute.may_become("scope")) {
+        // When the compiler comes to it, it decides about the item.
+        return item.into_tokens();
+    }
+    match &item.take_attributes("scope")[..] {
+        [] => unmarked(item, arguments, errors),
+        [own] => {
+            let own = errors.take(Arguments::parse.parse2(own.arguments()));
+            marked(item, own.map(|own| own.within(arguments)), errors)
+        }
+        [_, second, ..] => {
+            errors.add(Error::new(second.span(), "#[scope] is given twice"));
+            item.into_tokens()
+        }
+    }
+}
+
+/// An item of a block without an attribute of its own.
+fn unmarked(item: Item, arguments: &Arguments, errors: &mut Errors) -> TokenStream {
+    match item.kind {
+        Kind::Other => return item.into_tokens(),
+        Kind::Block => return block(item, arguments, errors),
+        Kind::Function => {}
+    }
+    // What cannot be measured is left out.
+    Function::of_item(&item).map_or_else(|_| item.into_tokens(), |function| function.expand(arguments))
+}
