@@ -14,7 +14,7 @@ use tests::outputs::files_below;
 use tests::package::{Package, write_if_changed};
 use tests::{subcommand, tools};
 
-/// Name, version, how many tests it passes without the attribute, and what of its dependencies for development only
+/// Name, version, how many tests it has, all of which must pass, and what of its dependencies for development only
 /// its benchmarks or optional features need.
 const CRATES: [(&str, &str, usize, &[&str]); 10] = [
     ("aho-corasick", "1.1.5", 163, &["doc-comment"]),
