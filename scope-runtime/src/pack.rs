@@ -1,8 +1,9 @@
 //! Words as they lie in blocks: half the size, since most events follow the one before soon.
 //!
 //! An item of 32 bits holds the ticks since the event before in its upper 22 bits and a short code
-//! in its lower 10: 1 leave, 2 + n enter region n. Item 0 says that a whole word follows in the next
-//! two items, lower half first. Unpacking gives back exactly the words that were packed.
+//! in its lower 10: 1 leave, 2 + 2n enter region n, 3 + 2n begin a span of region n. Item 0 says that a
+//! whole word follows in the next two items, lower half first. Unpacking gives back exactly the words
+//! that were packed.
 
 use crate::format::{CODE_BITS, code, has_payload};
 
@@ -11,9 +12,32 @@ const MAX_DELTA: u64 = 1 << (32 - SHORT_BITS);
 const VERBATIM: u32 = 0;
 const LEAVE: u64 = 1;
 const FIRST_REGION: u64 = 2;
-/// Subtracting this from an event code gives the short code of a region.
-const TO_SHORT: u64 = code::FIRST_REGION - FIRST_REGION;
+const FIRST_SPAN: u64 = 3;
+/// Stands for a code that has no short one.
+const NO_SHORT: u64 = u64::MAX;
 const CODE_MASK: u64 = (1 << CODE_BITS) - 1;
+
+/// The short code of an event, which may be too long.
+#[inline]
+fn shorten(event: u64) -> u64 {
+    match event {
+        code::LEAVE => LEAVE,
+        code::FIRST_SPAN.. => (event - code::FIRST_SPAN) * 2 + FIRST_SPAN,
+        code::FIRST_REGION.. => (event - code::FIRST_REGION) * 2 + FIRST_REGION,
+        _ => NO_SHORT,
+    }
+}
+
+/// The event of a short code.
+#[inline]
+fn lengthen(short: u64) -> u64 {
+    match short {
+        LEAVE => code::LEAVE,
+        _ if short % 2 == FIRST_SPAN % 2 => code::FIRST_SPAN + short / 2 - FIRST_SPAN / 2,
+        // Nobody packs a short code of 0.
+        _ => code::FIRST_REGION + (short / 2).saturating_sub(FIRST_REGION / 2),
+    }
+}
 
 /// Appends `words` to `items`.
 pub(crate) fn pack(words: impl Iterator<Item = u64>, items: &mut Vec<u32>) {
@@ -22,9 +46,8 @@ pub(crate) fn pack(words: impl Iterator<Item = u64>, items: &mut Vec<u32>) {
     for word in words {
         let (ticks, event) = (word >> CODE_BITS, word & CODE_MASK);
         let delta = ticks.wrapping_sub(before);
-        let short = if event == code::LEAVE { LEAVE } else { event.wrapping_sub(TO_SHORT) };
-        let is_short = short < 1 << SHORT_BITS && (short >= FIRST_REGION || event == code::LEAVE);
-        if delta < MAX_DELTA && is_short && !is_second {
+        let short = shorten(event);
+        if delta < MAX_DELTA && short < 1 << SHORT_BITS && !is_second {
             items.push((delta << SHORT_BITS | short) as u32);
             before = ticks;
         } else {
@@ -47,8 +70,7 @@ pub(crate) fn unpack(items: impl Iterator<Item = u32>, words: &mut Vec<u64>) {
         if item != VERBATIM {
             let short = u64::from(item) & ((1 << SHORT_BITS) - 1);
             before = before.wrapping_add(u64::from(item >> SHORT_BITS));
-            let event = if short == LEAVE { code::LEAVE } else { short.wrapping_add(TO_SHORT) };
-            words.push(before << CODE_BITS | (event & CODE_MASK));
+            words.push(before << CODE_BITS | lengthen(short));
             continue;
         }
         let (Some(low), Some(high)) = (items.next(), items.next()) else { return };
@@ -90,8 +112,12 @@ mod tests {
         let region = code::FIRST_REGION;
         let words = [
             event(5, region),
-            event(5, region + 1021),
-            event(5, region + 1022),
+            event(5, region + 510),
+            event(5, region + 511),
+            event(5, code::FIRST_SPAN),
+            event(5, code::FIRST_SPAN + 510),
+            event(5, code::FIRST_SPAN + 511),
+            event(5, CODE_MASK),
             event(5 + MAX_DELTA - 1, code::LEAVE),
             event(5 + 2 * MAX_DELTA, code::LEAVE),
             event(3, region + CODE_MASK - 300),
@@ -114,7 +140,7 @@ mod tests {
     #[test]
     fn items_that_end_too_early_give_what_is_whole() {
         let mut words = Vec::new();
-        unpack([257 << SHORT_BITS | 1, VERBATIM, 7].into_iter(), &mut words);
+        unpack([257 << SHORT_BITS | LEAVE as u32, VERBATIM, 7].into_iter(), &mut words);
         assert_eq!(words, [event(257, code::LEAVE)]);
     }
 }

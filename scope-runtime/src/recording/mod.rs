@@ -264,6 +264,7 @@ impl Recording {
                 match *end {
                     InheritedEnd::Frame(at) => replay.leave(at),
                     InheritedEnd::Completed(ended, at) => replay.complete(ended.start, ended.cancelled, at),
+                    InheritedEnd::Part(instance, at) => replay.end_part(instance, at),
                 }
             }
         }
@@ -303,6 +304,7 @@ impl Recording {
         self.info.damaged += damaged;
         profile.start_ns = first.ns;
         profile.end_ns = self.scale.ns(last_ticks);
+        pending.settle_spans(&mut tree);
         if self.is_async {
             profile.open_calls += self.cut_pending(pending, &mut tree, profile.end_ns);
         }
