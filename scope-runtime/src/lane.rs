@@ -4,6 +4,9 @@
 //! stores one word, leaving does the same; whatever does not fit that (the first region of a
 //! thread, a full chunk, a guard that is not the innermost) takes a cold path.
 
+#[cfg(feature = "tracing")]
+mod spans;
+
 use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
@@ -20,6 +23,9 @@ use crate::recorder::Recorder;
 use crate::region::{self, Site};
 use crate::session;
 use crate::sink::Sink;
+
+#[cfg(feature = "tracing")]
+pub(crate) use spans::{Span, SpanKey};
 
 /// Whether regions are recorded; read first on every entry.
 pub(crate) static STATE: AtomicU8 = AtomicU8::new(STARTING);
@@ -54,6 +60,8 @@ struct Lane {
     below: Cell<u32>,
     /// Where what runs here was started, if somebody said so; 0 for nowhere.
     started_at: Cell<u64>,
+    #[cfg(feature = "tracing")]
+    spans: spans::SpanLane,
     cold: ColdLane,
 }
 
@@ -90,6 +98,8 @@ thread_local! {
             context: Cell::new(0),
             below: Cell::new(0),
             started_at: Cell::new(0),
+            #[cfg(feature = "tracing")]
+            spans: spans::SpanLane::new(),
             cold: ColdLane {
                 busy: Cell::new(false),
                 recorder: Cell::new(None),
@@ -502,6 +512,8 @@ impl Lane {
     /// Goes on in an empty chunk.
     fn begin_chunk(&self, recorder: &'static Recorder) -> bool {
         let cold = &self.cold;
+        #[cfg(feature = "tracing")]
+        self.spans.forget_newest_end();
         let sink = cold.sink.get().expect("an open lane has a sink");
         let Some(id) = recorder.next_chunk(sink, cold.chunk.take()) else {
             self.cursor.set(std::ptr::null());
@@ -646,6 +658,9 @@ impl Lane {
     fn position(&self) -> u64 {
         let (Some(sink), false) = (self.cold.sink.get(), self.cursor.get().is_null()) else { return 0 };
         let left = (self.end.get().addr() - self.cursor.get().addr()) / size_of::<u64>();
+        // No word before a position is taken away any more.
+        #[cfg(feature = "tracing")]
+        self.spans.forget_newest_end();
         // The number is that of the next chunk.
         let sequence = self.cold.next_sequence.get() - 1;
         position(sink.lane, sequence, CHUNK_WORDS - 1 - left).unwrap_or(0)
@@ -686,6 +701,8 @@ impl Lane {
         self.end.set(std::ptr::null());
         cold.epochs.take();
         cold.late.take();
+        #[cfg(feature = "tracing")]
+        self.spans.clear();
         cold.busy.set(false);
     }
 
@@ -702,6 +719,8 @@ impl Lane {
         self.cold.epochs.borrow_mut().clear();
         self.cold.late.borrow_mut().clear();
         self.cold.has_late.set(false);
+        #[cfg(feature = "tracing")]
+        self.spans.clear();
         self.cold.generation.set(self.cold.generation.get() + 1);
         self.below.set(0);
         self.started_at.set(0);

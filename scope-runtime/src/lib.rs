@@ -32,6 +32,8 @@ mod format;
 mod future;
 mod id_map;
 mod lane;
+#[cfg(feature = "tracing")]
+mod layer;
 mod link;
 pub mod marshal;
 #[cfg(test)]
@@ -55,6 +57,8 @@ mod writer;
 pub use format::FORMAT_VERSION;
 pub use future::{InRegion, ScopeFuture};
 pub use lane::{Guard, enter};
+#[cfg(feature = "tracing")]
+pub use layer::{ScopeLayer, layer};
 pub use link::{Link, link};
 pub use scope_macros::scope;
 pub use session::{Session, finalize, init, pause, resume};
