@@ -1,5 +1,6 @@
 //! The layer for `tracing`, by programs of a few lines. A process has one recording, so each test runs
-//! its program in processes of their own: with events, and again with totals only, which must agree.
+//! its program in processes of their own: with events, with totals only, and with totals after the first
+//! events, which must agree.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -9,10 +10,10 @@ use std::time::Duration;
 use scope_runtime::profile::{LaneId, Profile};
 use scope_runtime::recording::{Call, Parent, Recording};
 use scope_runtime::{ScopeFuture, enter, region, scope};
-use tracing::{Span, debug_span, info_span};
-use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing::{Dispatch, Span, debug_span, info_span};
+use tracing_subscriber::filter::{EnvFilter, LevelFilter, Targets};
 use tracing_subscriber::prelude::*;
-use tracing_subscriber::{Registry, registry, reload};
+use tracing_subscriber::{Layer, registry, reload};
 
 /// Runs `program` of the test called `test`, and gives its recording; `None` in the process that runs it.
 fn recorded(test: &str, program: impl FnOnce()) -> Option<Recording> {
@@ -21,10 +22,11 @@ fn recorded(test: &str, program: impl FnOnce()) -> Option<Recording> {
         scope_runtime::finalize();
         return None;
     }
-    let events = run(test, false);
-    let totals = run(test, true);
-    assert_eq!(paths(totals.profile()), paths(events.profile()), "totals only");
-    for profile in [events.profile(), totals.profile()] {
+    let events = run(test, &[]);
+    let totals = run(test, &[("SCOPE_TOTALS_ONLY", "1")]);
+    let limited = run(test, &[("SCOPE_EVENT_LIMIT", "1")]);
+    for profile in [&events, &totals, &limited].map(Recording::profile) {
+        assert_eq!(paths(profile), paths(events.profile()));
         assert_eq!((profile.lost_calls, profile.faulty_calls), (0, 0));
         assert!(profile.paths.nodes().iter().all(|node| node.self_ns >= 0 && node.min_ns <= node.max_ns));
         // Totals are kept in ticks, and each number is rounded by itself.
@@ -33,15 +35,13 @@ fn recorded(test: &str, program: impl FnOnce()) -> Option<Recording> {
     Some(events)
 }
 
-fn run(test: &str, totals_only: bool) -> Recording {
-    let mode = if totals_only { "totals" } else { "events" };
+fn run(test: &str, variables: &[(&str, &str)]) -> Recording {
+    let mode = variables.first().map_or("EVENTS", |(name, _)| name);
     let folder = format!("scope-layer-{}-{test}-{mode}", std::process::id());
     let folder: PathBuf = std::env::temp_dir().join(folder);
     let mut command = Command::new(std::env::current_exe().expect("a running program has a path"));
     command.args([test, "--exact", "--nocapture"]).env("SCOPE_OUTPUT", &folder);
-    if totals_only {
-        command.env("SCOPE_TOTALS_ONLY", "1");
-    }
+    command.envs(variables.iter().copied());
     let output = command.output().expect("the test starts again");
     assert!(output.status.success(), "{output:?}");
     let recording = Recording::open(&folder.join("rank0.scope")).expect("it was recorded");
@@ -175,6 +175,28 @@ fn a_span_that_is_entered_again_later_is_one_call() {
     assert_eq!(span.max_ns, run.end_ns - run.start_ns);
     assert!(span.min_ns < 3_000_000, "the other one took no time: {span:?}");
     assert_eq!(span.wall_ns, span.min_ns + span.max_ns);
+}
+
+#[test]
+fn a_span_that_is_closed_where_it_did_not_end_keeps_its_last_part() {
+    let program = || {
+        with_layer(|| {
+            let span = info_span!("span");
+            span.in_scope(|| {});
+            let (other, dispatch) = (span.clone(), tracing::dispatcher::get_default(Clone::clone));
+            let there = move || {
+                tracing::dispatcher::with_default(&dispatch, || other.in_scope(pause));
+            };
+            std::thread::spawn(there).join().expect("it does not panic");
+            // Nothing was recorded here since its first part ended.
+            drop(span);
+        });
+    };
+    let test = "a_span_that_is_closed_where_it_did_not_end_keeps_its_last_part";
+    let Some(recording) = recorded(test, program) else { return };
+    assert_eq!(paths(recording.profile()), ["span 1"]);
+    let [run] = recording.tasks().runs() else { panic!("it ran in parts") };
+    assert!(run.polls == 2 && run.busy_ns >= 3_000_000, "{run:?}");
 }
 
 #[test]
@@ -364,42 +386,54 @@ fn futures_in_spans_and_async_regions_have_each_other_as_parents() {
     }
 }
 
+fn spans_of_two_levels_and_targets() {
+    let hidden = debug_span!("hidden");
+    hidden.in_scope(|| info_span!("shown").in_scope(|| {}));
+    info_span!(parent: &hidden, "with a hidden parent").in_scope(|| {});
+    info_span!(target: "elsewhere", "of a hidden target").in_scope(work);
+}
+
+struct SeesAll;
+
+impl<S: tracing::Subscriber> Layer<S> for SeesAll {}
+
 #[test]
-fn filters_of_the_layer_and_of_all_hide_spans() {
+fn filters_hide_spans_from_this_layer_or_from_all() {
     let program = || {
-        let layers = registry()
-            .with(LevelFilter::TRACE)
-            .with(
-                Targets::new()
-                    .with_target("layer", LevelFilter::TRACE)
-                    .with_target("hidden", LevelFilter::OFF),
-            )
-            .with(tracing_subscriber::layer::Identity::new())
-            .with(scope_runtime::layer().with_filter(LevelFilter::INFO));
-        tracing::subscriber::with_default(layers, || {
-            let hidden = debug_span!("hidden");
-            hidden.in_scope(|| info_span!("shown").in_scope(|| {}));
-            info_span!(parent: &hidden, "with a hidden parent").in_scope(|| {});
-            info_span!(target: "hidden", "of a hidden target").in_scope(work);
+        let targets = Targets::new().with_target("layer", LevelFilter::INFO);
+        let filter = || EnvFilter::new("info,elsewhere=off");
+        let ours = || scope_runtime::layer();
+        let dispatches = [
+            Dispatch::new(registry().with(SeesAll).with(ours().with_filter(targets.clone()))),
+            Dispatch::new(registry().with(SeesAll).with(ours().with_filter(filter()))),
+            Dispatch::new(registry().with(ours()).with(targets)),
+            Dispatch::new(registry().with(filter()).with(ours())),
+        ];
+        for dispatch in dispatches {
+            tracing::dispatcher::with_default(&dispatch, spans_of_two_levels_and_targets);
+        }
+    };
+    let Some(recording) = recorded("filters_hide_spans_from_this_layer_or_from_all", program) else { return };
+    assert_eq!(paths(recording.profile()), ["shown 4", "with a hidden parent 4", "work 4", "work/inner 4"]);
+}
+
+#[test]
+fn time_counts_where_it_runs_whatever_the_parent_is_said_to_be() {
+    let program = || {
+        with_layer(|| {
+            let elsewhere = info_span!("elsewhere");
             info_span!("top").in_scope(|| {
-                // Time counts where it runs, whatever the parent.
                 info_span!(parent: None, "detached").in_scope(|| {});
-                let span = info_span!("follows");
-                span.follows_from(Span::current());
-                span.in_scope(|| {});
+                info_span!(parent: &elsewhere, "of another").in_scope(|| {});
+                let follows = info_span!("follows");
+                follows.follows_from(Span::current());
+                follows.in_scope(|| {});
             });
         });
     };
-    let Some(recording) = recorded("filters_of_the_layer_and_of_all_hide_spans", program) else { return };
-    let expected = [
-        "shown 1",
-        "top 1",
-        "top/detached 1",
-        "top/follows 1",
-        "with a hidden parent 1",
-        "work 1",
-        "work/inner 1",
-    ];
+    let test = "time_counts_where_it_runs_whatever_the_parent_is_said_to_be";
+    let Some(recording) = recorded(test, program) else { return };
+    let expected = ["top 1", "top/detached 1", "top/follows 1", "top/of another 1"];
     assert_eq!(paths(recording.profile()), expected);
 }
 
@@ -419,10 +453,10 @@ fn layers_may_come_late_go_and_be_several() {
             info_span!("gone").in_scope(|| {});
         });
         // Two layers record each span twice, and equal ids of two registries are two spans.
-        let twice = Registry::default().with(scope_runtime::layer()).with(scope_runtime::layer());
+        let twice = registry().with(scope_runtime::layer()).with(scope_runtime::layer());
         tracing::subscriber::with_default(twice, || info_span!("twice").in_scope(|| {}));
         let (one, two) = (
-            tracing::Dispatch::new(registry().with(scope_runtime::layer())),
+            Dispatch::new(registry().with(scope_runtime::layer())),
             with_layer(|| tracing::dispatcher::get_default(Clone::clone)),
         );
         let one = tracing::dispatcher::with_default(&one, || info_span!("one").entered());

@@ -39,6 +39,8 @@ pub(crate) struct Span {
     session: AtomicU32,
     /// Number of the instance plus 1 once a part has ended, else 0.
     number: AtomicU64,
+    /// Parts that have ended.
+    parts: AtomicU32,
     /// Ticks at the end of its last part.
     ended_at: AtomicU64,
 }
@@ -54,8 +56,22 @@ pub(crate) struct SpanKey {
 pub(super) struct SpanLane {
     /// Those that it has open while another thread has. Emptied by hand when the thread ends.
     apart: ManuallyDrop<RefCell<Vec<OpenApart>>>,
-    /// The word in which the newest end of a part begins, and the number of the instance.
-    newest_end: Cell<(*const AtomicU64, u64)>,
+    /// The newest end of a part that was written.
+    newest_end: Cell<PartEnd>,
+}
+
+#[derive(Clone, Copy)]
+struct PartEnd {
+    /// The first of its two words; null for none.
+    word: *const AtomicU64,
+    /// Number of the instance.
+    number: u64,
+    /// How many parts had ended before.
+    part: u32,
+}
+
+impl PartEnd {
+    const NONE: PartEnd = PartEnd { word: std::ptr::null(), number: 0, part: 0 };
 }
 
 #[derive(Clone, Copy)]
@@ -67,15 +83,12 @@ struct OpenApart {
 
 impl SpanLane {
     pub(super) const fn new() -> SpanLane {
-        SpanLane {
-            apart: ManuallyDrop::new(RefCell::new(Vec::new())),
-            newest_end: Cell::new((std::ptr::null(), 0)),
-        }
+        SpanLane { apart: ManuallyDrop::new(RefCell::new(Vec::new())), newest_end: Cell::new(PartEnd::NONE) }
     }
 
     /// The end of a part that was written last is not to be changed any more.
     pub(super) fn forget_newest_end(&self) {
-        self.newest_end.set((std::ptr::null(), 0));
+        self.newest_end.set(PartEnd::NONE);
     }
 
     /// Forgets all spans.
@@ -179,14 +192,16 @@ impl Span {
         let Some(number) = known.or_else(|| lane.next_instance()) else {
             return leave(token);
         };
+        let part = if known.is_some() { self.parts.load(Relaxed) } else { 0 };
         let ended_at = if lane.token.get() == token {
-            lane.end_innermost_part(number)
+            lane.end_innermost_part(number, part)
         } else {
             lane.end_outer_part(token, number)
         };
         match ended_at {
             Some(ticks) => {
                 self.number.store(number + 1, Relaxed);
+                self.parts.store(part.wrapping_add(1), Relaxed);
                 self.ended_at.store(ticks, Relaxed);
             }
             None => self.number.store(0, Relaxed),
@@ -198,7 +213,8 @@ impl Span {
     pub(crate) fn close(&self) {
         let number = self.number.load(Relaxed);
         if number != 0 {
-            LANE.with(|lane| lane.make_last_part(number - 1));
+            let part = self.parts.load(Relaxed).wrapping_sub(1);
+            LANE.with(|lane| lane.make_last_part(number - 1, part));
         }
     }
 }
@@ -237,12 +253,12 @@ impl Lane {
 
     /// The innermost frame, a part of a span, ends. Gives the ticks; `None` when it could not be kept.
     #[inline]
-    fn end_innermost_part(&self, number: u64) -> Option<u64> {
+    fn end_innermost_part(&self, number: u64, part: u32) -> Option<u64> {
         let word = self.cursor.get();
         let ticks = self.push_two(code::PART_END, instance_word(number, 0))?;
         self.token.set(self.token.get() - 1);
         let is_here = self.cursor.get() == word.wrapping_add(2);
-        self.spans.newest_end.set(if is_here { (word, number) } else { (std::ptr::null(), 0) });
+        self.spans.newest_end.set(if is_here { PartEnd { word, number, part } } else { PartEnd::NONE });
         Some(ticks)
     }
 
@@ -270,12 +286,16 @@ impl Lane {
         })
     }
 
-    /// No part follows the one of this instance that ended last. If that is the newest event here, it is
-    /// made a plain end in its place.
+    /// No part of this instance follows the one that ended when this many had. If that is the newest
+    /// event here, it is made a plain end in its place.
     #[inline]
-    fn make_last_part(&self, number: u64) {
-        let (word, newest) = self.spans.newest_end.get();
-        if word.is_null() || newest != number || self.cursor.get() != word.wrapping_add(2) {
+    fn make_last_part(&self, number: u64, part: u32) {
+        let newest = self.spans.newest_end.get();
+        let word = newest.word;
+        if word.is_null()
+            || (newest.number, newest.part) != (number, part)
+            || self.cursor.get() != word.wrapping_add(2)
+        {
             return;
         }
         // SAFETY: both words are the newest of the chunk that this thread owns: the cursor is right
