@@ -19,15 +19,25 @@ impl Package {
         Package::new(case, &case_source(case), dependencies)
     }
 
+    /// The same with features of scope-runtime.
+    pub fn of_case_with(case: &str, features: &[&str], dependencies: &[&str]) -> Package {
+        Package::with_features(case, &case_source(case), features, dependencies)
+    }
+
     /// A package with this program. `dependencies` are lines of the manifest.
     ///
     /// Files are written only when they change, so that a second run builds nothing.
     pub fn new(name: &str, source: &str, dependencies: &[&str]) -> Package {
+        Package::with_features(name, source, &[], dependencies)
+    }
+
+    /// The same with features of scope-runtime.
+    pub fn with_features(name: &str, source: &str, features: &[&str], dependencies: &[&str]) -> Package {
         let folder = scratch().join("packages").join(name);
         let runtime = subcommand::workspace().join("scope-runtime");
         let manifest = format!(
             "[package]\nname = \"{name}\"\nversion = \"0.0.0\"\nedition = \"2021\"\n\n\
-             [dependencies]\nscope-runtime = {{ path = {runtime:?} }}\n{}\n\n[workspace]\n",
+             [dependencies]\nscope-runtime = {{ path = {runtime:?}, features = {features:?} }}\n{}\n\n[workspace]\n",
             dependencies.join("\n"),
         );
         write_if_changed(&folder.join("Cargo.toml"), &manifest);
