@@ -28,7 +28,9 @@ use table::SpanTable;
 ///
 /// The rules in detail:
 /// * Time counts where a span ran: its parent is what is open on the thread when it is entered first,
-///   be it a span or a region. Explicit parents and `follows_from` change nothing.
+///   be it a span or a region. Explicit parents change nothing.
+/// * Where nothing is open on the thread, as in a spawned task, a span has a [link](crate::link) to where it
+///   was made, or to the last span open there that it was said to follow (`follows_from`).
 /// * Entered again on a thread that has it open, it just stays open until it was exited as often. Entered
 ///   on a second thread meanwhile, it is a call of its own there.
 /// * The exit of a span ends whatever was entered inside it and is still open, as the end of a region
@@ -109,6 +111,14 @@ impl<S: Subscriber> Layer<S> for ScopeLayer {
             return;
         }
         self.spans.get_or_init(SpanTable::default).insert(id.into_u64(), self.code_of(attributes));
+    }
+
+    fn on_follows_from(&self, id: &Id, followed: &Id, _: Context<'_, S>) {
+        if let Some(spans) = self.spans.get() {
+            spans.with(id.into_u64(), |span| {
+                spans.with(followed.into_u64(), |followed| span.follow(followed));
+            });
+        }
     }
 
     fn on_enter(&self, id: &Id, _: Context<'_, S>) {

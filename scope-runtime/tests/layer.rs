@@ -178,6 +178,66 @@ fn a_span_that_is_entered_again_later_is_one_call() {
 }
 
 #[test]
+fn a_span_with_nothing_around_it_is_linked_to_where_it_was_made() {
+    let program = || {
+        with_layer(|| {
+            let on_a_thread = |span: Span| {
+                let dispatch = tracing::dispatcher::get_default(Clone::clone);
+                let there = || tracing::dispatcher::with_default(&dispatch, || span.in_scope(work));
+                std::thread::scope(|threads| threads.spawn(there).join().expect("it does not panic"));
+            };
+            region!("region", {
+                let span = info_span!("in parts");
+                on_a_thread(span.clone());
+                on_a_thread(span);
+            });
+            let follows = info_span!("follows");
+            info_span!("first").in_scope(|| {
+                follows.follows_from(Span::current());
+                info_span!("inside").in_scope(|| {});
+            });
+            on_a_thread(follows);
+            on_a_thread(info_span!("made outside"));
+        });
+    };
+    let test = "a_span_with_nothing_around_it_is_linked_to_where_it_was_made";
+    let Some(recording) = recorded(test, program) else { return };
+    let mut profile = recording.profile().clone();
+    let expected = [
+        "first 1",
+        "first/inside 1",
+        "follows 1",
+        "follows/work 1",
+        "follows/work/inner 1",
+        "in parts 1",
+        "in parts/work 2",
+        "in parts/work/inner 2",
+        "made outside 1",
+        "made outside/work 1",
+        "made outside/work/inner 1",
+        "region 1",
+    ];
+    assert_eq!(paths(&profile), expected);
+    assert_eq!(recording.links().len(), 2);
+    profile.paths = recording.linked_paths().expect("there are links");
+    let expected = [
+        "first 1",
+        "first/follows 1",
+        "first/follows/work 1",
+        "first/follows/work/inner 1",
+        "first/inside 1",
+        "made outside 1",
+        "made outside/work 1",
+        "made outside/work/inner 1",
+        "region 1",
+        "region/in parts 1",
+        "region/in parts/work 2",
+        "region/in parts/work/inner 2",
+    ];
+    assert_eq!(paths(&profile), expected);
+}
+
+#[test]
 fn a_span_that_is_closed_where_it_did_not_end_keeps_its_last_part() {
     let program = || {
         with_layer(|| {

@@ -19,7 +19,7 @@ use std::sync::atomic::{
     Ordering::{Acquire, Relaxed, Release},
 };
 
-use super::{LANE, Lane, SESSION, depth_of, enter_cold, leave};
+use super::{LANE, Lane, SESSION, depth_of, enter_cold, here, leave};
 use crate::format::{CODE_BITS, code, instance_word};
 
 /// A span between its making and its close, for all threads. Only the thread that has it open writes
@@ -35,6 +35,8 @@ pub(crate) struct Span {
     again: AtomicU32,
     /// Event code that begins its first part.
     code: AtomicU32,
+    /// The position at which it was made, or said to follow another span; 0 for none.
+    made_at: AtomicU64,
     /// The session in which its last part began.
     session: AtomicU32,
     /// Number of the instance plus 1 once a part has ended, else 0.
@@ -99,10 +101,12 @@ impl SpanLane {
 }
 
 impl Span {
-    /// Makes this the state of a new span, whose first part begins with this event code.
+    /// Makes this the state of a new span, whose first part begins with this event code, and which is
+    /// made here.
     pub(crate) fn reset(&self, code: u32) {
         self.open_on.store(0, Relaxed);
         self.code.store(code, Relaxed);
+        self.made_at.store(here(), Relaxed);
         self.number.store(0, Relaxed);
     }
 
@@ -126,7 +130,7 @@ impl Span {
             return self.begin_later_part(lane, number - 1);
         }
         self.number.store(0, Relaxed);
-        let token = lane.begin_span(self.code.load(Relaxed));
+        let token = lane.begin_span(self.code.load(Relaxed), self.made_at.load(Relaxed));
         // The session may have begun with it.
         self.session.store(SESSION.load(Relaxed), Relaxed);
         token
@@ -144,13 +148,21 @@ impl Span {
         token
     }
 
+    /// It is said to follow another span. Where that is open here, it counts as made here.
+    pub(crate) fn follow(&self, other: &Span) {
+        let is_open_here = LANE.with(|lane| other.open_on.load(Relaxed) == lane.address());
+        if is_open_here {
+            self.made_at.store(here(), Relaxed);
+        }
+    }
+
     /// Enters it while it is open: here, which is only counted, or on another thread, which is a call
     /// of its own here.
     #[cold]
     #[inline(never)]
     fn enter_open(&self, lane: &Lane, key: SpanKey) {
         if !self.enter_again(key) {
-            let token = lane.begin_span(self.code.load(Relaxed));
+            let token = lane.begin_span(self.code.load(Relaxed), 0);
             lane.spans.apart.borrow_mut().push(OpenApart { key, token, again: 0 });
         }
     }
@@ -243,12 +255,24 @@ impl Lane {
 
     /// Begins the first part of a span and gives the token of its frame, 0 when it is not recorded.
     #[inline]
-    fn begin_span(&self, code: u32) -> u64 {
+    fn begin_span(&self, code: u32, made_at: u64) -> u64 {
+        if made_at != 0 && self.frames() == 0 {
+            return self.begin_linked_span(code, made_at);
+        }
         let code = u64::from(code);
         if self.push(code) {
             return self.deepen();
         }
         ManuallyDrop::new(enter_cold(|| code)).token
+    }
+
+    /// The same for one that was made elsewhere and has nothing around it here.
+    #[cold]
+    fn begin_linked_span(&self, code: u32, made_at: u64) -> u64 {
+        let before = self.set_started_at(made_at);
+        let token = self.begin_span(code, 0);
+        self.set_started_at(before);
+        token
     }
 
     /// The innermost frame, a part of a span, ends. Gives the ticks; `None` when it could not be kept.

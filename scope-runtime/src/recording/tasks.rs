@@ -406,6 +406,12 @@ impl Visitor for TaskCollector<'_> {
         (known.parent, known.around) = (parent, around);
         (known.is_span, known.ended) = (true, true);
         known.run = Some(Run { start_ns: call.first_ns, ..run });
+        let number = known.number;
+        // Those that were started since it began come behind it.
+        let mut newest = self.found.started.iter_mut().rev().take_while(|started| started.call >= place);
+        if let Some(started) = newest.find(|started| started.call == place) {
+            started.instance = Some(number);
+        }
         self.add_poll(instance, call.first_ns, end_ns, call.busy_ns);
     }
 

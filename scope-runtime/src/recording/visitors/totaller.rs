@@ -288,7 +288,12 @@ impl Visitor for Totaller<'_> {
     fn begin_part(&mut self, part: Part, at: u64) {
         self.is_async = true;
         self.parts.push((self.open.len(), Some(part.instance)));
+        // It was started where its first part was.
+        let before = self.started_at;
+        let known = self.hang.and_then(|hang| hang.instances.get(&part.instance).copied());
+        self.started_at = known.unwrap_or(before);
         self.enter(part.region, at);
+        self.started_at = before;
     }
 
     fn part_since(&mut self, end: u64) {
