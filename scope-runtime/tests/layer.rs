@@ -29,8 +29,8 @@ fn recorded(test: &str, program: impl FnOnce()) -> Option<Recording> {
         assert_eq!(paths(profile), paths(events.profile()));
         assert_eq!((profile.lost_calls, profile.faulty_calls), (0, 0));
         assert!(profile.paths.nodes().iter().all(|node| node.self_ns >= 0 && node.min_ns <= node.max_ns));
-        // Totals are kept in ticks, and each number is rounded by itself.
-        assert!(profile.paths.nodes().iter().all(|node| node.max_ns <= node.wall_ns + 2));
+        // Totals are kept in ticks, and each number of each lane is rounded by itself.
+        assert!(profile.paths.nodes().iter().all(|node| node.max_ns <= node.wall_ns + 10));
     }
     Some(events)
 }
@@ -149,10 +149,9 @@ fn a_span_that_is_entered_again_later_is_one_call() {
             region!("between", { pause() });
             span.in_scope(work);
             std::thread::scope(|threads| {
-                threads.spawn(|| with_layer(|| {}));
                 let (span, dispatch) = (span.clone(), tracing::dispatcher::get_default(Clone::clone));
                 threads.spawn(move || {
-                    tracing::dispatcher::with_default(&dispatch, || span.in_scope(|| pause()));
+                    tracing::dispatcher::with_default(&dispatch, || span.in_scope(pause));
                 });
             });
             info_span!("span").in_scope(|| {});
@@ -172,8 +171,9 @@ fn a_span_that_is_entered_again_later_is_one_call() {
     assert!(calls_of(&recording, "work").iter().all(|call| matches!(call.parent, Parent::Run(_))));
     let span = recording.profile().paths.nodes().iter().find(|node| node.calls == 2 && node.parent.is_none());
     let span = span.expect("it ran");
-    assert_eq!(span.max_ns, run.end_ns - run.start_ns);
-    assert!(span.min_ns < 3_000_000, "the other one took no time: {span:?}");
+    let mut durations = [calls[0], calls[1]].map(|call| call.end_ns - call.start_ns);
+    durations.sort_unstable();
+    assert_eq!([span.min_ns, span.max_ns], durations);
     assert_eq!(span.wall_ns, span.min_ns + span.max_ns);
 }
 
@@ -287,9 +287,10 @@ fn a_span_that_is_closed_late_or_never_has_ended_at_its_last_exit() {
     };
     let expected = ["elsewhere 1", "entered 1, 1 open", "late 1", "never 1", "work 3", "work/inner 3"];
     assert_eq!(paths(recording.profile()), expected);
-    for name in ["late", "never", "elsewhere"] {
+    // After each comes a call of `work`, and only then its close, if any.
+    for (name, work) in ["late", "never", "elsewhere"].into_iter().zip(calls_of(&recording, "work")) {
         let [call] = calls_of(&recording, name)[..] else { panic!("one call of {name}") };
-        assert!(call.end_ns - call.start_ns < 3_000_000 && call.run.is_none(), "{call:?}");
+        assert!(call.end_ns <= work.start_ns && call.run.is_none(), "{call:?}");
     }
 }
 
@@ -419,7 +420,7 @@ fn futures_in_spans_and_async_regions_have_each_other_as_parents() {
                 once_pending().await;
             };
             let region = inside.in_region("async region").instrument(info_span!("inner span"));
-            let request = async { region.await }.instrument(info_span!("request"));
+            let request = region.instrument(info_span!("request"));
             block_on(request);
             region!("outside");
             block_on(once_pending().instrument(info_span!("in a region")));
