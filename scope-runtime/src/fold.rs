@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use crate::format::{FieldReader, Fields};
 use crate::pack::Word;
-use crate::replay::{ChunkWords, Cut, Ended, Poll, Replay, SessionEdge, Visitor};
+use crate::replay::{ChunkWords, Cut, Ended, Part, Poll, Replay, SessionEdge, Visitor};
 
 /// The fold of a lane, between two chunks.
 #[derive(Debug)]
@@ -29,6 +29,10 @@ pub(crate) struct Folded {
     open: Vec<Open>,
     /// Positions in `open` of what is being polled.
     polls: Vec<u32>,
+    /// Positions in `open` of parts of spans, and which one of its span it is.
+    parts: Vec<(u32, OpenPart)>,
+    /// Spans that may go on.
+    pub(crate) unsettled: BTreeMap<u64, Unsettled>,
     /// Calls that were set aside, by instance.
     aside: BTreeMap<u64, Vec<Aside>>,
     /// Instances of async regions that began less those that ended, by node and session.
@@ -99,6 +103,49 @@ pub(crate) enum InheritedEnd {
     Frames(u64, u64),
     /// The instance ended whose poll is the innermost one.
     Completed(Ended, u64),
+    /// It was a part of the span with this number and ended at these ticks; a later part may follow.
+    Part(u64, u64),
+}
+
+/// A span of which a later part may come, maybe on another lane. It is counted, but how long it
+/// lasts is not known yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Unsettled {
+    /// Path and begin of its first part, unless that is on another lane.
+    pub(crate) first: Option<(u32, u64)>,
+    /// End of its last part.
+    pub(crate) last: u64,
+}
+
+/// How many spans a lane keeps as [`Unsettled`]; of more, the oldest are taken to have ended, so that
+/// a shortest and longest duration may be too short.
+const MAX_UNSETTLED: usize = 1024;
+
+/// A part of a span.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum OpenPart {
+    First,
+    /// A later one of the span with this number.
+    Later(u64),
+}
+
+impl OpenPart {
+    /// In one word: 0 for none, 1 for the first, else the number and 2.
+    fn word(part: Option<OpenPart>) -> u64 {
+        match part {
+            None => 0,
+            Some(OpenPart::First) => 1,
+            Some(OpenPart::Later(instance)) => instance + 2,
+        }
+    }
+
+    fn of_word(word: u64) -> Option<OpenPart> {
+        match word {
+            0 => None,
+            1 => Some(OpenPart::First),
+            _ => Some(OpenPart::Later(word - 2)),
+        }
+    }
 }
 
 /// Begins of instances. See `Pending` of the reader.
@@ -114,6 +161,7 @@ struct Aside {
     node: u32,
     first: u64,
     since: u64,
+    part: Option<OpenPart>,
 }
 
 /// The child that was entered last.
@@ -188,7 +236,8 @@ impl Fold {
         let mut replay = Replay::<Folded>::read_from(fields, edges)?;
         replay.visitor.read_from(fields)?;
         let folded = &replay.visitor;
-        let same_polls = folded.polls.iter().map(|&index| index as usize).eq(replay.open_polls());
+        let same_polls = folded.polls.iter().map(|&index| index as usize).eq(replay.open_polls())
+            && folded.parts.iter().map(|&(index, _)| index as usize).eq(replay.open_spans());
         let same_aside = folded.aside.iter().map(|(&instance, calls)| (instance, calls.len()));
         let sound = folded.open.len() == replay.open_frames() && same_polls && same_aside.eq(replay.aside());
         sound.then_some(Fold { replay, first_sequence, begin })
@@ -202,6 +251,7 @@ impl Folded {
             fields = match *end {
                 InheritedEnd::Frames(at, count) => fields.u32(0).u64(at).u64(count),
                 InheritedEnd::Completed(ended, at) => ended.write_to(fields.u32(1).u64(at)),
+                InheritedEnd::Part(instance, at) => fields.u32(2).u64(at).u64(instance),
             };
         }
         fields = fields.u32(self.nodes.len() as u32);
@@ -227,7 +277,18 @@ impl Folded {
             fields = fields.u64(instance).u32(calls.len() as u32);
             fields = calls
                 .iter()
-                .fold(fields, |fields, call| fields.u32(call.node).u64(call.first).u64(call.since));
+                .fold(fields, |fields, call| fields.u32(call.node).u64(call.first).u64(call.since))
+                .u64s(&calls.iter().map(|call| OpenPart::word(call.part)).collect::<Vec<_>>());
+        }
+        fields = fields.u32(self.parts.len() as u32);
+        for &(index, part) in &self.parts {
+            fields = fields.u32(index).u64(OpenPart::word(Some(part)));
+        }
+        fields = fields.u32(self.unsettled.len() as u32);
+        for (&instance, span) in &self.unsettled {
+            // No node has this number.
+            let (node, begin) = span.first.unwrap_or((NONE, 0));
+            fields = fields.u64(instance).u32(node).u64(begin).u64(span.last);
         }
         fields = fields.u32(self.begun.len() as u32);
         for (&(node, session), begun) in &self.begun {
@@ -240,10 +301,11 @@ impl Folded {
     fn read_from(&mut self, fields: &mut FieldReader<'_>) -> Option<()> {
         (self.calls, self.inherited) = (fields.u64()?, fields.u64()?);
         for _ in 0..fields.u32()? {
-            let (completed, at) = (fields.u32()? != 0, fields.u64()?);
-            self.inherited_ends.push(match completed {
-                true => InheritedEnd::Completed(Ended::read(fields)?, at),
-                false => InheritedEnd::Frames(at, fields.u64()?),
+            let (kind, at) = (fields.u32()?, fields.u64()?);
+            self.inherited_ends.push(match kind {
+                0 => InheritedEnd::Frames(at, fields.u64()?),
+                1 => InheritedEnd::Completed(Ended::read(fields)?, at),
+                _ => InheritedEnd::Part(fields.u64()?, at),
             });
         }
         for _ in 0..fields.u32()? {
@@ -275,8 +337,18 @@ impl Folded {
             let calls = self.aside.entry(fields.u64()?).or_default();
             for _ in 0..fields.u32()? {
                 let node = known(fields.u32()?)?;
-                calls.push(Aside { node, first: fields.u64()?, since: fields.u64()? });
+                calls.push(Aside { node, first: fields.u64()?, since: fields.u64()?, part: None });
             }
+            let parts = fields.u64s()?;
+            calls.iter_mut().zip(parts).for_each(|(call, word)| call.part = OpenPart::of_word(word));
+        }
+        for _ in 0..fields.u32()? {
+            self.parts.push((fields.u32()?, OpenPart::of_word(fields.u64()?)?));
+        }
+        for _ in 0..fields.u32()? {
+            let (instance, node, begin) = (fields.u64()?, fields.u32()?, fields.u64()?);
+            let first = if node == NONE { None } else { Some((known(node)?, begin)) };
+            self.unsettled.insert(instance, Unsettled { first, last: fields.u64()? });
         }
         for _ in 0..fields.u32()? {
             let key = (known(fields.u32()?)?, fields.u32()?);
@@ -309,11 +381,62 @@ impl Folded {
     /// Counts a call that has ended.
     #[inline]
     fn count(&mut self, node: u32, ticks: u64, cut: bool) {
-        let node = &mut self.nodes[node as usize];
-        node.count(ticks);
-        node.cut = node.cut.saturating_add(u64::from(cut));
+        let totals = &mut self.nodes[node as usize];
+        totals.count(ticks);
+        totals.cut = totals.cut.saturating_add(u64::from(cut));
         self.calls = self.calls.saturating_add(1);
     }
+
+    /// Lets a call that is counted be the shortest or longest.
+    #[inline]
+    fn note_duration(&mut self, node: u32, ticks: u64) {
+        let node = &mut self.nodes[node as usize];
+        node.min = node.min.min(ticks);
+        node.max = node.max.max(ticks);
+    }
+
+    /// A span has ended, with its last part at `last`.
+    fn settle(&mut self, span: Unsettled) {
+        if let Some((node, begin)) = span.first {
+            self.note_duration(node, span.last.saturating_sub(begin));
+        }
+    }
+
+    /// The path on which a span counts of which a part is open at `index`, and that of the part.
+    fn paths_of_part(&self, index: u32, part: OpenPart) -> (u32, u32) {
+        let own = self.open[index as usize].node;
+        let counted = match part {
+            OpenPart::First => None,
+            OpenPart::Later(instance) => self.unsettled.get(&instance).and_then(|span| span.first),
+        };
+        (counted.map_or(own, |(node, _)| node), own)
+    }
+
+    /// Ends the innermost frame, a part of a span. The time from begin to end of the span counts where
+    /// its call does.
+    fn close_span_part(&mut self, index: u32, part: OpenPart, at: u64) -> Option<Open> {
+        let (counted, own) = self.paths_of_part(index, part);
+        let open = self.close_part(at)?;
+        let ticks = at.saturating_sub(open.start).cast_signed();
+        let mut add = |node: u32, ticks: i64| {
+            let waited = &mut self.nodes[node as usize].waited;
+            *waited = waited.wrapping_add(ticks);
+        };
+        add(own, ticks.wrapping_neg());
+        add(counted, ticks);
+        Some(open)
+    }
+
+    /// Keeps a span that may go on, until there are too many.
+    fn keep(&mut self, instance: u64, span: Unsettled) {
+        self.unsettled.insert(instance, span);
+        if self.unsettled.len() > MAX_UNSETTLED
+            && let Some((_, oldest)) = self.unsettled.pop_first()
+        {
+            self.settle(oldest);
+        }
+    }
+
     /// The path below `parent` for `region`.
     #[inline(always)]
     fn step(&mut self, parent: Parent, region: u32) -> u32 {
@@ -399,6 +522,9 @@ impl Visitor for Folded {
 
     #[inline(always)]
     fn leave(&mut self, at: u64, cut: Cut) {
+        if self.parts.last().is_some_and(|&(index, _)| index as usize + 1 == self.open.len()) {
+            return self.leave_span(at, cut);
+        }
         if let Some(open) = self.close_part(at) {
             self.count(open.node, at.saturating_sub(open.first), cut == Cut::Open);
         }
@@ -411,6 +537,40 @@ impl Visitor for Folded {
         node.inclusive = node.inclusive.saturating_add(ticks);
         node.count(ticks);
         self.calls += 1;
+    }
+
+    fn enter_span(&mut self, region: u32, at: u64) {
+        self.parts.push((self.open.len() as u32, OpenPart::First));
+        self.enter(region, at);
+    }
+
+    fn begin_part(&mut self, part: Part, at: u64) {
+        self.parts.push((self.open.len() as u32, OpenPart::Later(part.instance)));
+        self.enter(part.region, at);
+    }
+
+    fn part_since(&mut self, end: u64) {
+        let Some(&(index, part)) = self.parts.last() else { return };
+        let (counted, _) = self.paths_of_part(index, part);
+        let ticks = self.open[index as usize].start.saturating_sub(end);
+        let waited = &mut self.nodes[counted as usize].waited;
+        *waited = waited.wrapping_add(ticks.cast_signed());
+    }
+
+    fn end_part(&mut self, instance: u64, at: u64) {
+        let Some((index, part)) = self.parts.pop() else { return };
+        let Some(open) = self.close_span_part(index, part, at) else { return };
+        let before = self.unsettled.get(&instance).and_then(|span| span.first);
+        let first = match part {
+            OpenPart::First => {
+                let calls = &mut self.nodes[open.node as usize].calls;
+                *calls = calls.saturating_add(1);
+                self.calls = self.calls.saturating_add(1);
+                Some((open.node, open.first))
+            }
+            OpenPart::Later(_) => before,
+        };
+        self.keep(instance, Unsettled { first, last: at });
     }
 
     fn begin_poll(&mut self, poll: Poll, at: u64) {
@@ -448,15 +608,18 @@ impl Visitor for Folded {
 
     fn suspend(&mut self, instance: u64, at: u64) {
         if let Some(Open { node, first, .. }) = self.close_part(at) {
-            self.aside.entry(instance).or_default().push(Aside { node, first, since: at });
+            let frames = self.open.len();
+            let part = self.parts.pop_if(|(index, _)| *index as usize == frames).map(|(_, part)| part);
+            self.aside.entry(instance).or_default().push(Aside { node, first, since: at, part });
         }
     }
 
     fn resume(&mut self, instance: u64, at: u64) {
         let Some(calls) = self.aside.get_mut(&instance) else { return };
-        if let Some(Aside { node, first, since }) = calls.pop() {
+        if let Some(Aside { node, first, since, part }) = calls.pop() {
             let waited = &mut self.nodes[node as usize].waited;
             *waited = waited.wrapping_add(at.saturating_sub(since).cast_signed());
+            self.parts.extend(part.map(|part| (self.open.len() as u32, part)));
             self.open.push(Open { node, first, start: at });
         }
         if calls.is_empty() {
@@ -476,9 +639,35 @@ impl Visitor for Folded {
     fn complete_inherited(&mut self, ended: Ended, at: u64) {
         self.inherited_ends.push(InheritedEnd::Completed(ended, at));
     }
+
+    fn end_part_inherited(&mut self, instance: u64, at: u64) {
+        if self.inherited > 0 {
+            self.inherited -= 1;
+            self.inherited_ends.push(InheritedEnd::Part(instance, at));
+        }
+    }
 }
 
 impl Folded {
+    /// The last part of a span ends, or its only one.
+    fn leave_span(&mut self, at: u64, cut: Cut) {
+        let Some((index, part)) = self.parts.pop() else { return };
+        let Some(open) = self.close_span_part(index, part, at) else { return };
+        let OpenPart::Later(instance) = part else {
+            return self.count(open.node, at.saturating_sub(open.first), cut == Cut::Open);
+        };
+        let span = self.unsettled.remove(&instance).unwrap_or(Unsettled { first: None, last: at });
+        let counted = span.first.map_or(open.node, |(node, _)| node);
+        let counted = &mut self.nodes[counted as usize].cut;
+        *counted = counted.saturating_add(u64::from(cut == Cut::Open));
+        let span = Unsettled { last: at, ..span };
+        match span.first {
+            Some(_) => self.settle(span),
+            // Where it began is on another lane.
+            None => self.keep(instance, span),
+        }
+    }
+
     fn add_begun(&mut self, node: u32, session: u32, count: i64, start: u64) {
         let begun = self.begun.entry((node, session)).or_default();
         begun.count = begun.count.wrapping_add(count);
@@ -493,7 +682,7 @@ impl Folded {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::{CODE_BITS, code};
+    use crate::format::{CODE_BITS, PAYLOAD, code, instance_word};
 
     fn enter(region: u64, at: u64) -> u64 {
         at << CODE_BITS | (code::FIRST_REGION + region)
@@ -554,10 +743,73 @@ mod tests {
         assert_eq!(folded.nodes[2].cut, 1);
     }
 
+    fn span(region: u64, at: u64) -> u64 {
+        at << CODE_BITS | (code::FIRST_SPAN + region)
+    }
+    fn two(code: u64, payload: u64, at: u64) -> [u64; 2] {
+        [at << CODE_BITS | code, PAYLOAD | payload]
+    }
+    fn end_of_part(instance: u64, at: u64) -> [u64; 2] {
+        two(code::PART_END, instance_word(instance, 0), at)
+    }
+    fn later_part(instance: u64, region: u64, since: u64, at: u64) -> Vec<u64> {
+        let word = instance_word(instance, code::FIRST_SPAN + region);
+        [two(code::PART_BEGIN, word, at), two(code::SINCE, since, at)].concat()
+    }
+
+    #[test]
+    fn a_span_in_parts_is_one_call_as_long_as_from_begin_to_end() {
+        let words = [
+            &[span(5, 10)][..],
+            &end_of_part(1, 13),
+            &[span(5, 14)],
+            &end_of_part(2, 15),
+            &later_part(1, 5, 13, 20),
+            &[leave(24)],
+            &later_part(2, 5, 15, 30),
+            &end_of_part(2, 31),
+        ]
+        .concat();
+        let mut fold = Fold::new(0, 0, 0, &[]);
+        fold.chunk(chunk(0, 0, &words));
+        // What is stored goes on as if nothing had happened.
+        let bytes = fold.to_fields().0;
+        let mut stored = Fold::from_fields(&mut FieldReader(&bytes), &[]).expect("what was written is read");
+        let words = [&later_part(3, 5, 1, 40)[..], &[leave(41)], &later_part(2, 5, 31, 50)].concat();
+        stored.chunk(chunk(1, 0, &words));
+        let (folded, _) = stored.finish(52);
+        let [node] = &folded.nodes[..] else { panic!("one path") };
+        // The first is settled, the second cut, the third began on another lane.
+        assert_eq!((node.calls, node.cut, node.inclusive), (2, 1, 3 + 1 + 4 + 1 + 1 + 2));
+        assert_eq!(node.inclusive.cast_signed() + node.waited, (24 - 10) + (52 - 14) + (41 - 1));
+        assert_eq!((node.min, node.max), (14, 38));
+        let elsewhere = Unsettled { first: None, last: 41 };
+        assert_eq!(folded.unsettled, BTreeMap::from([(3, elsewhere)]));
+    }
+
+    #[test]
+    fn spans_that_may_go_on_are_kept_until_there_are_too_many() {
+        let spans = MAX_UNSETTLED as u64 + 1;
+        let words = (0..spans).flat_map(|n| [&[span(5, n)][..], &end_of_part(n, n + 1)].concat());
+        let mut fold = Fold::new(0, 0, 0, &[]);
+        fold.chunk(chunk(0, 0, &words.collect::<Vec<_>>()));
+        let (folded, _) = fold.finish(2 * spans);
+        assert_eq!(folded.unsettled.len(), MAX_UNSETTLED);
+        assert_eq!((folded.nodes[0].calls, folded.nodes[0].min), (spans, 1));
+    }
+
+    #[test]
+    fn a_part_that_was_open_before_the_fold_is_inherited() {
+        let mut fold = Fold::new(3, 1, 0, &[]);
+        fold.chunk(chunk(3, 1, &end_of_part(4, 7)));
+        assert_eq!(fold.finish(9).0.inherited_ends, [InheritedEnd::Part(4, 7)]);
+    }
+
     #[test]
     fn a_damaged_fold_is_refused() {
         let mut fold = Fold::new(0, 0, 0, &[]);
-        fold.chunk(chunk(0, 0, &[enter(0, 5), enter(1, 6), leave(7)]));
+        let words = [&[span(2, 1)][..], &end_of_part(4, 2), &[enter(0, 5), span(1, 6), leave(7), span(1, 8)]];
+        fold.chunk(chunk(0, 0, &words.concat()));
         let bytes = fold.to_fields().0;
         for len in 0..bytes.len() {
             assert!(Fold::from_fields(&mut FieldReader(&bytes[..len]), &[]).is_none(), "{len} bytes");

@@ -145,19 +145,29 @@ pub(crate) mod code {
     /// Two words: what is entered from here on with nothing around it was started at the position in
     /// the second word; 0 for none.
     pub(crate) const LINKED: u64 = 12;
+    /// Two words: the innermost frame, a part of a span, ends, and the span may go on in a later part;
+    /// the second word is its number as an instance, with code 0. As [`LEAVE`] it is the last part.
+    pub(crate) const PART_END: u64 = 13;
+    /// Two words: a later part of a span begins; the second word is its number and region.
+    pub(crate) const PART_BEGIN: u64 = 14;
+    /// Two words: the part that is the innermost frame comes after one that ended at the ticks in the
+    /// second word.
+    pub(crate) const SINCE: u64 = 15;
     /// The innermost open region ends. Next to the codes of regions, so that one subtraction makes a
     /// short code of either (`pack.rs`).
     pub(crate) const LEAVE: u64 = FIRST_REGION - 1;
     /// Codes from here on enter the region of that number less this one.
     pub(crate) const FIRST_REGION: u64 = 256;
+    /// Codes from here on begin the first part of a span of that region.
+    pub(crate) const FIRST_SPAN: u64 = 1 << (super::CODE_BITS - 1);
     /// Regions that a code can name; all further ones share the last.
-    pub(crate) const MAX_REGIONS: u64 = (1 << super::CODE_BITS) - FIRST_REGION;
+    pub(crate) const MAX_REGIONS: u64 = FIRST_SPAN - FIRST_REGION;
 }
 
 /// Whether an event of this code has a second word.
 #[inline]
 pub(crate) fn has_payload(code: u64) -> bool {
-    (code::CLOSE_TO..=code::LINKED).contains(&code)
+    (code::CLOSE_TO..=code::SINCE).contains(&code)
 }
 
 /// An instance of an async region in one word: its number in the upper bits, the region's code below.

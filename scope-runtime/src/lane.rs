@@ -4,6 +4,9 @@
 //! stores one item (`pack.rs`), leaving does the same; whatever does not fit that (the first region of a
 //! thread, a full chunk, a guard that is not the innermost) takes a cold path.
 
+#[cfg(feature = "tracing")]
+mod spans;
+
 use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
@@ -21,6 +24,9 @@ use crate::recorder::Recorder;
 use crate::region::{self, Site};
 use crate::session;
 use crate::sink::Sink;
+
+#[cfg(feature = "tracing")]
+pub(crate) use spans::{Span, SpanKey};
 
 /// Whether regions are recorded; read first on every entry.
 pub(crate) static STATE: AtomicU8 = AtomicU8::new(STARTING);
@@ -55,6 +61,8 @@ struct Lane {
     below: Cell<u32>,
     /// Where what runs here was started, if somebody said so; 0 for nowhere.
     started_at: Cell<u64>,
+    #[cfg(feature = "tracing")]
+    spans: spans::SpanLane,
     cold: ColdLane,
 }
 
@@ -96,6 +104,8 @@ thread_local! {
             context: Cell::new(0),
             below: Cell::new(0),
             started_at: Cell::new(0),
+            #[cfg(feature = "tracing")]
+            spans: spans::SpanLane::new(),
             cold: ColdLane {
                 busy: Cell::new(false),
                 recorder: Cell::new(None),
@@ -416,6 +426,20 @@ impl Lane {
         true
     }
 
+    /// [`Lane::push`] for an event without a short code.
+    #[cfg(feature = "tracing")]
+    #[inline]
+    fn push_word(&self, code: u64) -> bool {
+        let now = clock::counter();
+        let ticks = now.wrapping_sub(self.cold.base.get());
+        if self.cursor.get() >= self.end.get() || self.limit.get() == 0 || ticks >= MAX_TICKS {
+            return false;
+        }
+        self.store(WORD, ticks << CODE_BITS | code);
+        self.last.set(now);
+        true
+    }
+
     /// Stores an event of two words that happens now, the second a number below 2^63. Gives the ticks;
     /// `None` when it could not be kept.
     #[inline]
@@ -510,6 +534,8 @@ impl Lane {
     /// Goes on in an empty chunk.
     fn begin_chunk(&self, recorder: &'static Recorder) -> bool {
         let cold = &self.cold;
+        #[cfg(feature = "tracing")]
+        self.spans.forget_newest_end();
         let sink = cold.sink.get().expect("an open lane has a sink");
         let Some(id) = recorder.next_chunk(sink, cold.chunk.take()) else {
             self.cursor.set(std::ptr::null());
@@ -654,6 +680,9 @@ impl Lane {
     /// Where the next event goes.
     fn position(&self) -> u64 {
         let (Some(sink), false) = (self.cold.sink.get(), self.cursor.get().is_null()) else { return 0 };
+        // No event before a position is taken away any more.
+        #[cfg(feature = "tracing")]
+        self.spans.forget_newest_end();
         let begin = self.end.get().addr() - (CHUNK_ITEMS - LAST_ITEMS) * size_of::<AtomicU32>();
         let items = (self.cursor.get().addr() - begin) / size_of::<AtomicU32>();
         // The number is that of the next chunk.
@@ -696,6 +725,8 @@ impl Lane {
         self.end.set(std::ptr::null());
         cold.epochs.take();
         cold.late.take();
+        #[cfg(feature = "tracing")]
+        self.spans.clear();
         cold.busy.set(false);
     }
 
@@ -712,6 +743,8 @@ impl Lane {
         self.cold.epochs.borrow_mut().clear();
         self.cold.late.borrow_mut().clear();
         self.cold.has_late.set(false);
+        #[cfg(feature = "tracing")]
+        self.spans.clear();
         self.cold.generation.set(self.cold.generation.get() + 1);
         self.below.set(0);
         self.started_at.set(0);

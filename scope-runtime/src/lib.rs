@@ -35,6 +35,8 @@ mod future;
 mod hand_over;
 mod id_map;
 mod lane;
+#[cfg(feature = "tracing")]
+mod layer;
 mod link;
 pub mod marshal;
 #[cfg(test)]
@@ -59,6 +61,8 @@ mod writer;
 pub use format::FORMAT_VERSION;
 pub use future::{InRegion, ScopeFuture};
 pub use lane::{Guard, enter};
+#[cfg(feature = "tracing")]
+pub use layer::{ScopeLayer, layer};
 pub use link::{Link, link};
 pub use scope_macros::scope;
 pub use session::{Session, finalize, init, pause, resume};

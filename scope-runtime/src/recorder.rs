@@ -327,6 +327,7 @@ impl Recorder {
                     }
                     std::thread::park_timeout(BEAT);
                 } else {
+                    self.write_totals();
                     // Somebody who resumes wakes us; chunks of ending threads do too.
                     std::thread::park();
                 }

@@ -201,6 +201,11 @@ impl Registry {
 /// The event code of a region whose name was made while the program ran. The first place that
 /// enters the name is the region's place.
 pub(crate) fn code_of_name(name: &str, place: &'static Location<'static>) -> u64 {
+    code_of_named(name, || ("", place.file(), place.line()))
+}
+
+/// The same with module, file and line of the place, asked for where the name is new.
+pub(crate) fn code_of_named(name: &str, place: impl FnOnce() -> (&'static str, &'static str, u32)) -> u64 {
     let known = BY_NAME.read().unwrap_or_else(PoisonError::into_inner);
     if let Some(&code) = known.as_ref().and_then(|names| names.get(name)) {
         return u64::from(code);
@@ -212,7 +217,8 @@ pub(crate) fn code_of_name(name: &str, place: &'static Location<'static>) -> u64
         return u64::from(code);
     }
     let name: &'static str = String::from(name).leak();
-    let definition = Definition { name, module: "", file: place.file(), line: place.line(), by_hand: true };
+    let (module, file, line) = place();
+    let definition = Definition { name, module, file, line, by_hand: true };
     let code = lock_registry().define(definition);
     names.insert(name, code);
     u64::from(code)

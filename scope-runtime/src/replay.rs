@@ -17,6 +17,13 @@
 //! words      P(f) E(a) e   E(b) L   P(f) R   L   C e      P = poll, e = its end, R = resume,
 //! open       f    f a  -   b    -   f    f a f     -      C = completed
 //! ```
+//!
+//! A `tracing` span is a frame like a region, only that it may go on after its end, on whatever thread:
+//!
+//! ```text
+//! words      S(s) E(a) L   X(s)   E(b) L   S'(s) L        S = first part, S' = later one,
+//! open       s    s a  s   -      b    -   s     -        X = end of a part that is not the last
+//! ```
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -49,9 +56,20 @@ pub(crate) trait Visitor {
     fn started_at(&mut self, _position: u64) {}
     /// The replay is at a place that was asked for by [`Replay::watch`].
     fn mark(&mut self, _position: u64) {}
+    /// The first part of a span of this region begins.
+    fn enter_span(&mut self, region: u32, at: u64);
+    /// A later part of a span begins; the part before it may be on another lane.
+    fn begin_part(&mut self, part: Part, at: u64);
+    /// The innermost frame, which is a later part, comes after one that ended at `end`.
+    fn part_since(&mut self, _end: u64) {}
+    /// The innermost frame, a part of a span, ends. A later part may follow; after
+    /// [`leave`](Visitor::leave) none does.
+    fn end_part(&mut self, instance: u64, at: u64);
     /// The `count` innermost of the frames that were open before the replay began end, all newer ones
     /// have.
     fn leave_inherited(&mut self, _at: u64, _count: u64) {}
+    /// The innermost of those frames ends, a part of a span after which a later one may follow.
+    fn end_part_inherited(&mut self, _instance: u64, _at: u64) {}
     /// With the poll that is the innermost one of those its instance ends.
     fn complete_inherited(&mut self, _ended: Ended, _at: u64) {}
 }
@@ -64,6 +82,9 @@ impl Visitor for () {
     fn end_poll(&mut self, _: Option<Ended>, _: u64) {}
     fn suspend(&mut self, _: u64, _: u64) {}
     fn resume(&mut self, _: u64, _: u64) {}
+    fn enter_span(&mut self, _: u32, _: u64) {}
+    fn begin_part(&mut self, _: Part, _: u64) {}
+    fn end_part(&mut self, _: u64, _: u64) {}
 }
 
 /// The begin of a poll.
@@ -76,10 +97,18 @@ pub(crate) struct Poll {
     pub(crate) region: u32,
     /// Whether it is the instance's first.
     pub(crate) first: bool,
-    /// Whether it runs inside the poll of another instance.
+    /// Whether it runs inside the poll of another instance, or inside a span.
     pub(crate) nested: bool,
     /// Sessions that ended before.
     pub(crate) session: u32,
+}
+
+/// The begin of a part of a span that is not the first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Part {
+    /// Number of the span as an instance.
+    pub(crate) instance: u64,
+    pub(crate) region: u32,
 }
 
 /// The end of an instance.
@@ -174,8 +203,10 @@ pub(crate) struct Replay<V> {
     open: Vec<u64>,
     /// Those of them that are polls, by their index.
     polls: Vec<OpenPoll>,
-    /// By instance, when the calls began that were set aside with it; the innermost comes first.
-    aside: BTreeMap<u64, Vec<u64>>,
+    /// Those of them that are parts of spans, by their index.
+    spans: Vec<usize>,
+    /// What was set aside with each instance; the innermost comes first.
+    aside: BTreeMap<u64, Vec<Aside>>,
     /// Positions on the lane at which the visitor is told, in order.
     marks: VecDeque<u64>,
     next_sequence: u64,
@@ -190,6 +221,15 @@ struct OpenPoll {
     ended: Option<Ended>,
 }
 
+/// A call that was set aside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Aside {
+    /// Ticks, as recorded, at which it began.
+    start: u64,
+    /// Whether it is a part of a span.
+    is_span: bool,
+}
+
 impl<V: Visitor> Replay<V> {
     /// A replay from the begin of a lane. `edges` are in order of time.
     pub(crate) fn new(visitor: V, edges: &[SessionEdge]) -> Self {
@@ -202,6 +242,7 @@ impl<V: Visitor> Replay<V> {
             dead: 0,
             open: Vec::new(),
             polls: Vec::new(),
+            spans: Vec::new(),
             aside: BTreeMap::new(),
             marks: VecDeque::new(),
             next_sequence: 0,
@@ -241,9 +282,14 @@ impl<V: Visitor> Replay<V> {
         self.polls.iter().map(|poll| poll.index)
     }
 
+    /// Positions of the open frames that are parts of spans.
+    pub(crate) fn open_spans(&self) -> impl Iterator<Item = usize> {
+        self.spans.iter().copied()
+    }
+
     /// How many calls are set aside with each instance.
     pub(crate) fn aside(&self) -> impl Iterator<Item = (u64, usize)> {
-        self.aside.iter().map(|(&instance, starts)| (instance, starts.len()))
+        self.aside.iter().map(|(&instance, calls)| (instance, calls.len()))
     }
 
     /// Writes all but visitor and edges.
@@ -260,8 +306,12 @@ impl<V: Visitor> Replay<V> {
                 Some(ended) => ended.write_to(fields.u32(1)),
             }
         };
-        let fields = self.polls.iter().fold(fields, poll).u32(self.aside.len() as u32);
-        self.aside.iter().fold(fields, |fields, (&instance, starts)| fields.u64(instance).u64s(starts))
+        let spans: Vec<u64> = self.spans.iter().map(|&index| index as u64).collect();
+        let fields = self.polls.iter().fold(fields, poll).u64s(&spans).u32(self.aside.len() as u32);
+        self.aside.iter().fold(fields, |fields, (&instance, calls)| {
+            let fields = fields.u64(instance).u32(calls.len() as u32);
+            calls.iter().fold(fields, |fields, call| fields.u64(call.start).u32(call.is_span.into()))
+        })
     }
 
     /// Reads what [`Replay::write_to`] wrote.
@@ -289,8 +339,17 @@ impl<V: Visitor> Replay<V> {
             }
             replay.polls.push(OpenPoll { index, instance, ended });
         }
+        let frames = replay.open.len();
+        let known = |index: u64| usize::try_from(index).ok().filter(|&index| index < frames);
+        replay.spans = fields.u64s()?.into_iter().map(known).collect::<Option<_>>()?;
+        if !replay.spans.is_sorted_by(|a, b| a < b) {
+            return None;
+        }
         for _ in 0..fields.u32()? {
-            replay.aside.insert(fields.u64()?, fields.u64s()?);
+            let calls = replay.aside.entry(fields.u64()?).or_default();
+            for _ in 0..fields.u32()? {
+                calls.push(Aside { start: fields.u64()?, is_span: fields.u32()? != 0 });
+            }
         }
         replay.edges = edges.iter().copied().filter(|edge| edge.ticks >= replay.now).collect();
         replay.note_next_edge();
@@ -349,6 +408,7 @@ impl<V: Visitor> Replay<V> {
             }
             match event {
                 code::LEAVE => self.leave_call(at),
+                span if span >= code::FIRST_SPAN => self.enter_span((span - code::FIRST_SPAN) as u32, at),
                 region if region >= code::FIRST_REGION => {
                     entered = Some(((region - code::FIRST_REGION) as u32, at));
                 }
@@ -391,6 +451,9 @@ impl<V: Visitor> Replay<V> {
             code::RESUME => self.resume_aside(payload, at),
             code::LINK => self.visitor.link(payload),
             code::LINKED => self.visitor.started_at(payload),
+            code::PART_BEGIN => self.begin_part(payload, at),
+            code::PART_END => self.end_part(payload >> CODE_BITS, at),
+            code::SINCE if self.innermost_is_span() => self.visitor.part_since(payload),
             _ => {}
         }
     }
@@ -453,6 +516,7 @@ impl<V: Visitor> Replay<V> {
     /// Cuts all open calls now; their guards still exist in the program.
     fn cut_open(&mut self) {
         self.dead = self.frames();
+        self.spans.clear();
         while self.open.pop().is_some() {
             match self.polls.pop_if(|poll| poll.index == self.open.len()) {
                 Some(poll) => self.visitor.end_poll(poll.ended, self.now),
@@ -463,9 +527,9 @@ impl<V: Visitor> Replay<V> {
 
     /// Cuts all calls that were set aside.
     fn cut_aside(&mut self) {
-        for (instance, starts) in std::mem::take(&mut self.aside) {
-            starts.iter().for_each(|_| self.visitor.resume(instance, self.now));
-            starts.iter().for_each(|_| self.visitor.leave(self.now, Cut::Open));
+        for (instance, calls) in std::mem::take(&mut self.aside) {
+            calls.iter().for_each(|_| self.visitor.resume(instance, self.now));
+            calls.iter().for_each(|_| self.visitor.leave(self.now, Cut::Open));
         }
     }
 
@@ -514,6 +578,51 @@ impl<V: Visitor> Replay<V> {
         }
     }
 
+    fn enter_span(&mut self, region: u32, at: u64) {
+        self.pass(at);
+        if self.in_session {
+            self.push_span(at);
+            self.visitor.enter_span(region, self.now);
+        } else {
+            self.dead += 1;
+        }
+    }
+
+    fn begin_part(&mut self, word: u64, at: u64) {
+        if self.in_session {
+            self.push_span(at);
+            let region = (word & ((1 << CODE_BITS) - 1)).checked_sub(code::FIRST_SPAN);
+            let region = region.map_or(UNKNOWN_REGION, |region| region as u32);
+            self.visitor.begin_part(Part { instance: word >> CODE_BITS, region }, self.now);
+        } else {
+            self.dead += 1;
+        }
+    }
+
+    fn push_span(&mut self, at: u64) {
+        self.spans.push(self.open.len());
+        self.open.push(at);
+    }
+
+    fn innermost_is_span(&self) -> bool {
+        self.spans.last().is_some_and(|&index| index + 1 == self.open.len())
+    }
+
+    /// A part of a span ends, which is the innermost frame.
+    pub(crate) fn end_part(&mut self, instance: u64, at: u64) {
+        self.pass(at);
+        if self.innermost_is_span() {
+            self.spans.pop();
+            self.end.faulty += u64::from(self.open.pop().is_some_and(|start| at < start));
+            self.visitor.end_part(instance, self.now);
+        } else if self.open.is_empty() && self.dead > 0 {
+            self.dead -= 1;
+            self.visitor.end_part_inherited(instance, self.now);
+        } else {
+            self.close_innermost(at, Cut::No);
+        }
+    }
+
     /// The innermost frame ends.
     #[inline(never)]
     fn leave(&mut self, at: u64) {
@@ -557,7 +666,8 @@ impl<V: Visitor> Replay<V> {
         let instance = word >> CODE_BITS;
         let code = word & ((1 << CODE_BITS) - 1);
         let region = code.checked_sub(code::FIRST_REGION).map_or(UNKNOWN_REGION, |region| region as u32);
-        let (nested, session) = (!self.polls.is_empty(), self.session);
+        let nested = !self.polls.is_empty() || !self.spans.is_empty();
+        let session = self.session;
         self.polls.push(OpenPoll { index: self.open.len(), instance, ended: None });
         self.open.push(at);
         self.visitor.begin_poll(Poll { instance, start: at, region, first, nested, session }, self.now);
@@ -584,8 +694,10 @@ impl<V: Visitor> Replay<V> {
             let is_call = self.polls.last().is_some_and(|inner| inner.index + 1 < self.open.len());
             match self.open.last() {
                 Some(&start) if is_call && poll.ended.is_none() => {
+                    let is_span = self.innermost_is_span();
+                    self.spans.truncate(self.spans.len() - usize::from(is_span));
                     self.open.pop();
-                    self.aside.entry(poll.instance).or_default().push(start);
+                    self.aside.entry(poll.instance).or_default().push(Aside { start, is_span });
                     self.visitor.suspend(poll.instance, self.now);
                 }
                 _ => self.close_innermost(at, Cut::Outlived),
@@ -604,7 +716,8 @@ impl<V: Visitor> Replay<V> {
         for _ in 0..count.min(MAX_RESUMED) {
             let aside = instance.and_then(|instance| self.aside.get_mut(&instance)).and_then(Vec::pop);
             match (instance, aside) {
-                (Some(instance), Some(start)) => {
+                (Some(instance), Some(Aside { start, is_span })) => {
+                    self.spans.extend(is_span.then_some(self.open.len()));
                     self.open.push(start);
                     self.visitor.resume(instance, self.now);
                 }
@@ -625,6 +738,7 @@ impl<V: Visitor> Replay<V> {
     fn close_innermost(&mut self, at: u64, cut: Cut) {
         match self.open.pop() {
             Some(start) => {
+                self.spans.pop_if(|index| *index == self.open.len());
                 self.end.faulty = self.end.faulty.saturating_add(u64::from(at < start));
                 match self.polls.pop_if(|poll| poll.index == self.open.len()) {
                     Some(poll) => self.visitor.end_poll(poll.ended, self.now),
@@ -682,6 +796,21 @@ mod tests {
         fn resume(&mut self, instance: u64, at: u64) {
             self.polls.push(format!("{at}: back with {instance}"));
             self.open.push((99, at));
+        }
+        fn enter_span(&mut self, region: u32, at: u64) {
+            self.polls.push(format!("{at}: span {region}"));
+            self.open.push((region, at));
+        }
+        fn begin_part(&mut self, part: Part, at: u64) {
+            self.polls.push(format!("{at}: span {} goes on as {}", part.region, part.instance));
+            self.open.push((part.region, at));
+        }
+        fn part_since(&mut self, end: u64) {
+            self.polls.push(format!("since {end}"));
+        }
+        fn end_part(&mut self, instance: u64, at: u64) {
+            let (region, _) = self.open.pop().expect("a part is open");
+            self.polls.push(format!("{at}: end of a part of {region}, {instance}"));
         }
     }
 
@@ -862,6 +991,89 @@ mod tests {
         assert_eq!(calls.polls, expected);
         let unknown = (UNKNOWN_REGION, 5, 20, 1, Cut::Open);
         assert_eq!(calls.closed, [unknown, (99, 20, 20, 0, Cut::Open)]);
+    }
+
+    fn span(region: u64, at: u64) -> u64 {
+        event(code::FIRST_SPAN + region, at)
+    }
+    fn end_of_part(instance: u64, at: u64) -> [u64; 2] {
+        two(code::PART_END, instance_word(instance, 0), at)
+    }
+    fn later_part(instance: u64, region: u64, since: u64, at: u64) -> Vec<u64> {
+        let word = instance_word(instance, code::FIRST_SPAN + region);
+        [two(code::PART_BEGIN, word, at), two(code::SINCE, since, at)].concat()
+    }
+
+    #[test]
+    fn spans_go_on_after_their_end_and_end_like_regions() {
+        let words = [
+            &[span(5, 1), enter(0, 2), event(code::LEAVE, 3)][..],
+            &end_of_part(8, 4),
+            &[span(6, 5), event(code::LEAVE, 6)],
+            &later_part(8, 5, 4, 7),
+            &poll(code::FIRST_POLL, 9, 8),
+            &two(code::COMPLETED, 8, 9),
+            &two(code::POLL_END, 1, 9),
+            &[event(code::LEAVE, 10)],
+        ]
+        .concat();
+        let (calls, _) = replay(&[(0, 0, &words)], &[], 20);
+        let expected = [
+            "1: span 5",
+            "4: end of a part of 5, 8",
+            "5: span 6",
+            "7: span 5 goes on as 8",
+            "since 4",
+            "8: poll 9 of 7 first nested",
+            "9: end of 7, completed since 8",
+        ];
+        assert_eq!(calls.polls, expected);
+        assert_eq!(calls.closed, [(0, 2, 3, 1, Cut::No), (6, 5, 6, 0, Cut::No), (5, 7, 10, 0, Cut::No)]);
+    }
+
+    #[test]
+    fn a_part_of_a_span_is_set_aside_as_regions_are_and_cut_at_the_end() {
+        let words = [
+            &poll(code::FIRST_POLL, 3, 1)[..],
+            &[span(5, 2)],
+            &two(code::POLL_END, 0, 4),
+            &poll(code::POLL, 3, 10),
+            &two(code::RESUME, 1, 10),
+            &end_of_part(8, 11),
+            &later_part(8, 5, 11, 12),
+        ]
+        .concat();
+        let (calls, _) = replay(&[(0, 0, &words)], &[], 20);
+        let expected = [
+            "1: poll 3 of 7 first",
+            "2: span 5",
+            "4: 5 aside with 3",
+            "4: end of 7",
+            "10: poll 3 of 7",
+            "10: back with 3",
+            "11: end of a part of 99, 8",
+            "12: span 5 goes on as 8",
+            "since 11",
+            "20: end of 7",
+        ];
+        assert_eq!(calls.polls, expected);
+        assert_eq!(calls.closed, [(5, 12, 20, 1, Cut::Open)]);
+    }
+
+    #[test]
+    fn an_end_of_a_part_that_was_being_made_the_last_one_is_that() {
+        // The process was killed between the two words.
+        let [_, second] = end_of_part(8, 4);
+        let words = [enter(0, 1), span(5, 2), event(code::LEAVE, 4), second];
+        let (calls, _) = replay(&[(0, 0, &words)], &[], 9);
+        assert_eq!(calls.closed, [(5, 2, 4, 1, Cut::No), (0, 1, 9, 0, Cut::Open)]);
+        // Ends of parts that never began end what is there.
+        let (calls, _) = replay(&[(0, 0, &[&[enter(0, 1)][..], &end_of_part(8, 4)].concat())], &[], 9);
+        assert_eq!(calls.closed, [(0, 1, 4, 0, Cut::No)]);
+        assert_eq!(
+            replay(&[(0, 0, &[end_of_part(8, 4), two(code::SINCE, 1, 4)].concat())], &[], 9).0.closed,
+            []
+        );
     }
 
     #[test]

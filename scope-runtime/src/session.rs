@@ -225,11 +225,13 @@ fn seal(recorder: &'static Recorder) -> Profile {
 /// last destructors enter is still in it, and a reader counts it.
 extern "C" fn at_exit() {
     let mut control = control();
-    if let Some(recorder) = current()
-        && control.profile.is_none()
-    {
+    let Some(recorder) = current() else { return };
+    if control.profile.is_none() {
         note_cost(recorder);
         control.profile = Some(seal(recorder));
+    } else {
+        // Threads that have ended since gave their chunks away, which may be in totals now.
+        recorder.settle();
     }
 }
 

@@ -259,6 +259,13 @@ impl PathTree {
         node.wall_ns = node.wall_ns.saturating_add(calls.wall_ns);
     }
 
+    /// Lets a call that is counted be the shortest or longest.
+    pub(crate) fn note_duration(&mut self, path: PathId, duration_ns: i64) {
+        let node = &mut self.nodes[path.0 as usize];
+        node.min_ns = node.min_ns.min(duration_ns);
+        node.max_ns = node.max_ns.max(duration_ns);
+    }
+
     /// Makes inclusive = self + children's inclusive where polls ran inside calls that are not above
     /// them: a thread that waits for other tasks runs these.
     pub(crate) fn settle(&mut self) {
@@ -277,6 +284,8 @@ impl PathTree {
         if other.calls == 0 {
             // A path may have run without having been called: polls of a call that counts elsewhere.
             self.add_part(path, other.inclusive_ns, other.self_ns);
+            let node = &mut self.nodes[path.0 as usize];
+            node.wall_ns = node.wall_ns.saturating_add(other.wall_ns);
             return;
         }
         let node = &mut self.nodes[path.0 as usize];

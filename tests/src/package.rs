@@ -19,9 +19,20 @@ impl Package {
         Package::new(case, &case_source(case), dependencies)
     }
 
+    /// The same with features of scope-runtime.
+    pub fn of_case_with(case: &str, features: &[&str], dependencies: &[&str]) -> Package {
+        Package::with_features(case, &case_source(case), features, dependencies)
+    }
+
     /// A package with this program. `dependencies` are lines of the manifest.
     pub fn new(name: &str, source: &str, dependencies: &[&str]) -> Package {
-        let runtime = runtime("scope-runtime", "");
+        Package::with_features(name, source, &[], dependencies)
+    }
+
+    /// The same with features of scope-runtime.
+    pub fn with_features(name: &str, source: &str, features: &[&str], dependencies: &[&str]) -> Package {
+        let more = if features.is_empty() { String::new() } else { format!(", features = {features:?}") };
+        let runtime = runtime("scope-runtime", &more);
         let dependencies = [&[runtime.as_str()], dependencies].concat();
         Package::of_files(name, "2021", &[("src/main.rs", source)], &dependencies)
     }

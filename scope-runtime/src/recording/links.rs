@@ -11,7 +11,7 @@ use super::visitors::{Hang, Pending, Totaller};
 use super::{CallRef, Parent, Recording};
 use crate::format::parts_of;
 use crate::recording::tasks::{RunId, Tasks};
-use crate::replay::{Cut, Ended, Poll, Visitor};
+use crate::replay::{Cut, Ended, Part, Poll, Visitor};
 use crate::totals::{PathId, PathTree};
 
 /// How often totals are taken; what was started by a longer chain of tasks hangs from its middle.
@@ -105,6 +105,18 @@ impl Visitor for Marker<'_> {
         self.calls += 1;
     }
 
+    fn enter_span(&mut self, region: u32, at: u64) {
+        self.enter(region, at);
+    }
+
+    fn begin_part(&mut self, part: Part, _at: u64) {
+        self.open.push(self.tasks.instance(part.instance).map_or(Parent::None, Parent::Run));
+    }
+
+    fn end_part(&mut self, _instance: u64, _at: u64) {
+        self.open.pop();
+    }
+
     fn leave(&mut self, _at: u64, _cut: Cut) {
         self.open.pop();
     }
@@ -160,6 +172,7 @@ impl Recording {
             let in_tree = |(position, PathId(path)): (u64, PathId)| (position, paths[path as usize]);
             marks.extend(totals.marks.into_iter().map(in_tree));
         }
+        pending.settle_spans(&mut tree);
         self.cut_pending(pending, &mut tree, self.profile.end_ns);
         Totals { tree, marks }
     }

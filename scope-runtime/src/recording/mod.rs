@@ -287,6 +287,7 @@ impl Recording {
                 match *end {
                     InheritedEnd::Frames(at, count) => replay.leave_inherited(at, count),
                     InheritedEnd::Completed(ended, at) => replay.complete(ended.start, ended.cancelled, at),
+                    InheritedEnd::Part(instance, at) => replay.end_part(instance, at),
                 }
             }
         }

@@ -9,6 +9,9 @@
 //!            serve [..........]   serve [....]        in turn: on the lane of `round`
 //! task 1       serve [..........]                     at the same time: on one of its own
 //! ```
+//!
+//! A `tracing` span that was entered more than once is such a call too, its parts are its polls; one
+//! that was entered once is a plain call of its thread.
 
 use std::collections::HashMap;
 
@@ -16,7 +19,7 @@ use crate::clock::TickScale;
 use crate::profile::RegionId;
 use crate::recording::{CallRef, Parent};
 use crate::regions::Regions;
-use crate::replay::{Cut, Ended, Poll, Visitor};
+use crate::replay::{Cut, Ended, Part, Poll, Visitor};
 
 /// Index of a task in [`Tasks::tasks`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -96,6 +99,7 @@ pub struct Tasks {
     links: Vec<Started>,
     by_instance: HashMap<u64, RunId>,
     held: HashMap<CallRef, RunId>,
+    spans: HashMap<CallRef, RunId>,
     calls: Vec<u32>,
 }
 
@@ -144,6 +148,11 @@ impl Tasks {
         self.by_instance.get(&instance).copied()
     }
 
+    /// How a span went that was entered more than once; the call is the first time.
+    pub(super) fn span(&self, call: CallRef) -> Option<RunId> {
+        self.spans.get(&call).copied()
+    }
+
     /// How a region went that was set aside.
     pub(super) fn held(&self, call: CallRef) -> Option<RunId> {
         self.held.get(&call).copied()
@@ -159,7 +168,10 @@ pub(super) struct TaskCollector<'a> {
     lane: u32,
     calls: u32,
     open: Vec<Frame>,
-    aside: HashMap<u64, Vec<Aside>>,
+    aside: HashMap<u64, Vec<Suspended>>,
+    /// Begins of calls directly in spans that are open for the first time, by the span's position in
+    /// `open`.
+    in_spans: Vec<(usize, i64)>,
     started_at: u64,
 }
 
@@ -170,6 +182,10 @@ pub(super) struct Found {
     by_instance: HashMap<u64, u32>,
     polls: Vec<PollInterval>,
     held: Vec<Run>,
+    /// The instance of each span that may have been entered again.
+    spans: HashMap<CallRef, u32>,
+    /// What is around other spans that have async calls in them.
+    around_span: HashMap<CallRef, Option<Caller>>,
     /// Begins of plain calls in tasks, by what they were called by.
     plain: HashMap<Caller, Vec<i64>>,
     /// Number of calls on each lane.
@@ -181,8 +197,9 @@ struct Instance {
     number: u64,
     run: Option<Run>,
     parent: Option<Caller>,
-    /// The instance in which it was first polled.
-    around: Option<u32>,
+    /// The instance in which it was first polled, or a span that may be one.
+    around: Option<Caller>,
+    is_span: bool,
     ended: bool,
     busy_ns: i64,
     polls: u64,
@@ -199,7 +216,14 @@ enum Caller {
 #[derive(Clone, Copy)]
 enum Frame {
     Poll { instance: u32, start_ns: i64 },
-    Call { index: u32, region: u32, aside: Option<Aside>, start_ns: i64 },
+    Call { index: u32, region: u32, aside: Option<Aside>, start_ns: i64, is_span: bool },
+}
+
+/// What was set aside: a call, or a later part of a span, which is an instance.
+#[derive(Clone, Copy)]
+enum Suspended {
+    Call(Aside),
+    Part(u32),
 }
 
 /// A region that was set aside: begin, what it ran so far, and how many parts that was.
@@ -210,12 +234,14 @@ struct Aside {
     first_ns: i64,
     busy_ns: i64,
     parts: u64,
+    is_span: bool,
 }
 
 impl<'a> TaskCollector<'a> {
     pub(super) fn new(regions: &'a Regions, scale: TickScale, lane: u32, found: Found) -> Self {
-        let (open, aside) = Default::default();
-        TaskCollector { regions, scale, found, lane, calls: 0, open, aside, started_at: 0 }
+        let (open, aside, in_spans) = Default::default();
+        let started_at = 0;
+        TaskCollector { regions, scale, found, lane, calls: 0, open, aside, in_spans, started_at }
     }
 
     pub(super) fn into_found(mut self) -> Found {
@@ -232,6 +258,7 @@ impl<'a> TaskCollector<'a> {
                 run: None,
                 parent: None,
                 around: None,
+                is_span: false,
                 ended: false,
                 busy_ns: 0,
                 polls: 0,
@@ -255,18 +282,87 @@ impl<'a> TaskCollector<'a> {
         })
     }
 
+    /// The innermost instance, or span that may be one.
+    fn around(&mut self) -> Option<Caller> {
+        let is_poll = |frame: &Frame| matches!(frame, Frame::Poll { .. });
+        let from = self.open.iter().rposition(is_poll).unwrap_or(0);
+        let mut around = None;
+        for frame in &self.open[from..] {
+            match *frame {
+                Frame::Poll { instance, .. } => around = Some(Caller::Instance(instance)),
+                Frame::Call { index, is_span: true, .. } => {
+                    let call = CallRef { lane: self.lane, index };
+                    self.found.around_span.insert(call, around);
+                    around = Some(Caller::Call(call));
+                }
+                Frame::Call { .. } => {}
+            }
+        }
+        around
+    }
+
+    /// Notes that a plain call begins, on the lane of what is around it.
+    fn begin_plain(&mut self, start_ns: i64) {
+        match self.open.last() {
+            Some(Frame::Call { is_span: true, .. }) => self.in_spans.push((self.open.len() - 1, start_ns)),
+            Some(_) if self.polled().is_some() => {
+                let caller = self.caller().expect("a frame is open");
+                self.found.plain.entry(caller).or_default().push(start_ns);
+            }
+            _ => {}
+        }
+    }
+
+    /// The innermost call, which has just been closed, was no plain one.
+    fn take_plain_back(&mut self, start_ns: i64) {
+        let position = self.open.len().wrapping_sub(1);
+        if self.in_spans.pop_if(|begun| *begun == (position, start_ns)).is_none()
+            && let Some(begun) = self.caller().and_then(|caller| self.found.plain.get_mut(&caller))
+            && let Some(at) = begun.iter().rposition(|&begun_ns| begun_ns == start_ns)
+        {
+            begun.remove(at);
+        }
+    }
+
+    /// What began directly in the span that has just been closed.
+    fn take_begun_in_span(&mut self) -> Vec<i64> {
+        let position = self.open.len();
+        let from = self.in_spans.partition_point(|&(index, _)| index < position);
+        self.in_spans.drain(from..).map(|(_, start_ns)| start_ns).collect()
+    }
+
+    fn push_call(&mut self, region: u32, at: u64, is_span: bool) {
+        let start_ns = self.scale.ns(at);
+        self.begin_plain(start_ns);
+        let index = self.next_call();
+        if self.open.is_empty() && self.started_at != 0 {
+            let (call, position) = (CallRef { lane: self.lane, index }, self.started_at);
+            self.found.started.push(Started { call, instance: None, position });
+        }
+        self.open.push(Frame::Call { index, region, aside: None, start_ns, is_span });
+    }
+
+    /// Adds a poll to an instance.
+    fn add_poll(&mut self, instance: u32, start_ns: i64, end_ns: i64, busy_ns: i64) {
+        let known = &mut self.found.instances[instance as usize];
+        known.busy_ns += busy_ns;
+        known.polls += 1;
+        known.last = known.last.max((end_ns, self.lane));
+        self.found.polls.push(PollInterval { run: RunId(instance), lane: self.lane, start_ns, end_ns });
+    }
+
     fn next_call(&mut self) -> u32 {
         self.calls += 1;
         self.calls - 1
     }
 
     /// Ends a part of the innermost call.
-    fn end_part(&mut self, at: u64) -> Option<(Aside, i64)> {
+    fn close_part(&mut self, at: u64) -> Option<(Aside, i64)> {
         let end_ns = self.scale.ns(at);
         match self.open.pop()? {
-            Frame::Call { index, region, aside, start_ns } => {
-                let before =
-                    aside.unwrap_or(Aside { index, region, first_ns: start_ns, busy_ns: 0, parts: 0 });
+            Frame::Call { index, region, aside, start_ns, is_span } => {
+                let new = Aside { index, region, first_ns: start_ns, busy_ns: 0, parts: 0, is_span };
+                let before = aside.unwrap_or(new);
                 let busy_ns = before.busy_ns + end_ns - start_ns;
                 Some((Aside { busy_ns, parts: before.parts + 1, ..before }, end_ns))
             }
@@ -277,18 +373,46 @@ impl<'a> TaskCollector<'a> {
 
 impl Visitor for TaskCollector<'_> {
     fn enter(&mut self, region: u32, at: u64) {
-        let start_ns = self.scale.ns(at);
-        if let Some(caller) = self.caller()
-            && self.polled().is_some()
-        {
-            self.found.plain.entry(caller).or_default().push(start_ns);
+        self.push_call(region, at, false);
+    }
+
+    fn enter_span(&mut self, region: u32, at: u64) {
+        self.push_call(region, at, true);
+    }
+
+    fn begin_part(&mut self, part: Part, at: u64) {
+        let instance = self.instance(part.instance);
+        let known = &mut self.found.instances[instance as usize];
+        (known.is_span, known.ended) = (true, true);
+        self.open.push(Frame::Poll { instance, start_ns: self.scale.ns(at) });
+    }
+
+    fn end_part(&mut self, instance: u64, at: u64) {
+        if matches!(self.open.last(), Some(Frame::Poll { .. })) {
+            return self.leave(at, Cut::No);
         }
-        let index = self.next_call();
-        if self.open.is_empty() && self.started_at != 0 {
-            let (call, position) = (CallRef { lane: self.lane, index }, self.started_at);
-            self.found.started.push(Started { call, instance: None, position });
+        let Some((call, end_ns)) = self.close_part(at) else { return };
+        let begun = self.take_begun_in_span();
+        self.take_plain_back(call.first_ns);
+        let (parent, around) = (self.caller(), self.around());
+        let place = CallRef { lane: self.lane, index: call.index };
+        if !begun.is_empty() {
+            self.found.plain.insert(Caller::Call(place), begun);
         }
-        self.open.push(Frame::Call { index, region, aside: None, start_ns });
+        let run = Run::of(place, self.regions.called_id(call.region));
+        let instance = self.instance(instance);
+        self.found.spans.insert(place, instance);
+        let known = &mut self.found.instances[instance as usize];
+        (known.parent, known.around) = (parent, around);
+        (known.is_span, known.ended) = (true, true);
+        known.run = Some(Run { start_ns: call.first_ns, ..run });
+        let number = known.number;
+        // Those that were started since it began come behind it.
+        let mut newest = self.found.started.iter_mut().rev().take_while(|started| started.call >= place);
+        if let Some(started) = newest.find(|started| started.call == place) {
+            started.instance = Some(number);
+        }
+        self.add_poll(instance, call.first_ns, end_ns, call.busy_ns);
     }
 
     fn link(&mut self, position: u64) {
@@ -305,7 +429,16 @@ impl Visitor for TaskCollector<'_> {
     }
 
     fn leave(&mut self, at: u64, cut: Cut) {
-        let Some((call, end_ns)) = self.end_part(at).filter(|(call, _)| call.parts > 1) else { return };
+        if let Some(Frame::Poll { instance, start_ns }) =
+            self.open.pop_if(|f| matches!(f, Frame::Poll { .. }))
+        {
+            let end_ns = self.scale.ns(at);
+            self.found.instances[instance as usize].ended &= cut != Cut::Open;
+            return self.add_poll(instance, start_ns, end_ns, end_ns - start_ns);
+        }
+        let closed = self.close_part(at);
+        self.take_begun_in_span();
+        let Some((call, end_ns)) = closed.filter(|(call, _)| call.parts > 1) else { return };
         let region = self.regions.called_id(call.region);
         let Aside { index, first_ns: start_ns, busy_ns, parts: polls, .. } = call;
         let open = cut == Cut::Open;
@@ -317,7 +450,7 @@ impl Visitor for TaskCollector<'_> {
         let instance = self.instance(poll.instance);
         let start_ns = self.scale.ns(at);
         if poll.first {
-            let (parent, around) = (self.caller().filter(|_| poll.nested), self.polled());
+            let (parent, around) = (self.caller().filter(|_| poll.nested), self.around());
             let call = CallRef { lane: self.lane, index: self.next_call() };
             let region = self.regions.called_id(poll.region);
             let known = &mut self.found.instances[instance as usize];
@@ -332,10 +465,8 @@ impl Visitor for TaskCollector<'_> {
     fn end_poll(&mut self, ended: Option<Ended>, at: u64) {
         let end_ns = self.scale.ns(at);
         let Some(Frame::Poll { instance, start_ns }) = self.open.pop() else { return };
+        self.add_poll(instance, start_ns, end_ns, end_ns - start_ns);
         let known = &mut self.found.instances[instance as usize];
-        known.busy_ns += end_ns - start_ns;
-        known.polls += 1;
-        known.last = known.last.max((end_ns, self.lane));
         if let Some(ended) = ended {
             known.ended = true;
             // Its begin may be on a lane that comes later.
@@ -343,20 +474,27 @@ impl Visitor for TaskCollector<'_> {
             let run = known.run.get_or_insert(Run::of(nowhere, RegionId(0)));
             (run.end_ns, run.cancelled) = (end_ns.max(run.start_ns), ended.cancelled);
         }
-        self.found.polls.push(PollInterval { run: RunId(instance), lane: self.lane, start_ns, end_ns });
     }
 
     fn suspend(&mut self, instance: u64, at: u64) {
-        if let Some((call, _)) = self.end_part(at) {
-            self.aside.entry(instance).or_default().push(call);
-        }
+        let suspended = match self.open.last() {
+            Some(&Frame::Poll { instance: span, .. }) => {
+                self.leave(at, Cut::No);
+                Some(Suspended::Part(span))
+            }
+            _ => self.close_part(at).map(|(call, _)| Suspended::Call(call)),
+        };
+        self.aside.entry(instance).or_default().extend(suspended);
     }
 
     fn resume(&mut self, instance: u64, at: u64) {
         let start_ns = self.scale.ns(at);
-        let known = self.aside.get_mut(&instance).and_then(Vec::pop);
-        if let Some(aside @ Aside { index, region, .. }) = known {
-            self.open.push(Frame::Call { index, region, aside: Some(aside), start_ns });
+        match self.aside.get_mut(&instance).and_then(Vec::pop) {
+            Some(Suspended::Call(aside @ Aside { index, region, is_span, .. })) => {
+                self.open.push(Frame::Call { index, region, aside: Some(aside), start_ns, is_span });
+            }
+            Some(Suspended::Part(instance)) => self.open.push(Frame::Poll { instance, start_ns }),
+            None => {}
         }
     }
 }
@@ -382,14 +520,22 @@ impl Found {
     /// Puts together what all lanes gave. `cut_ns` is where a call that began at some time is cut if it
     /// did not end.
     pub(super) fn into_tasks(mut self, cut_ns: impl Fn(i64) -> i64) -> Tasks {
-        let mut tasks = Tasks { calls: self.calls, links: self.started, ..Tasks::default() };
+        self.settle_spans();
+        let calls = std::mem::take(&mut self.calls);
+        let mut tasks = Tasks { calls, links: std::mem::take(&mut self.started), ..Tasks::default() };
         // An instance whose begin is missing is none.
         let mut run_of: Vec<Option<RunId>> = Vec::with_capacity(self.instances.len());
         for instance in &self.instances {
             let run = instance.run.filter(|run| run.call.lane != u32::MAX);
             run_of.push(run.map(|run| {
                 let open = !instance.ended;
-                let end_ns = if open { cut_ns(run.start_ns).max(run.start_ns) } else { run.end_ns };
+                let end_ns = if instance.is_span && !open {
+                    instance.last.0
+                } else if open {
+                    cut_ns(run.start_ns).max(run.start_ns)
+                } else {
+                    run.end_ns
+                };
                 let (busy_ns, polls) = (instance.busy_ns, instance.polls);
                 let parent = match instance.parent {
                     None => Parent::None,
@@ -412,15 +558,53 @@ impl Found {
         }
         let known = |(&number, &index): (&u64, &u32)| Some((number, run_of[index as usize]?));
         tasks.by_instance = self.by_instance.iter().filter_map(known).collect();
+        let spans = self.spans.iter();
+        tasks.spans = spans.filter_map(|(&call, &index)| Some((call, run_of[index as usize]?))).collect();
         for run in self.held {
             tasks.held.insert(run.call, RunId(tasks.runs.len() as u32));
             tasks.runs.push(run);
         }
         self.plain.values_mut().for_each(|starts| starts.sort_unstable());
+        let (instances, around_span) = (&self.instances, &self.around_span);
         let mut lanes =
-            Lanes { instances: &self.instances, run_of: &run_of, plain: &self.plain, of: HashMap::new() };
+            Lanes { instances, run_of: &run_of, plain: &self.plain, around_span, of: HashMap::new() };
         lanes.assign(&mut tasks);
         tasks
+    }
+}
+
+impl Found {
+    /// Makes plain calls of the spans that were entered once, and instances of the others wherever a
+    /// call in them names what it is in.
+    fn settle_spans(&mut self) {
+        self.spans.retain(|&call, index| {
+            let span = &mut self.instances[*index as usize];
+            let is_plain = span.polls == 1;
+            if is_plain {
+                self.around_span.insert(call, span.around);
+                if let (Some(run), Some(parent)) = (span.run.take(), span.parent) {
+                    self.plain.entry(parent).or_default().push(run.start_ns);
+                }
+            }
+            !is_plain
+        });
+        for (&call, &index) in &self.spans {
+            if let Some(begun) = self.plain.remove(&Caller::Call(call)) {
+                self.plain.entry(Caller::Instance(index)).or_default().extend(begun);
+            }
+        }
+        let resolve = |caller: &mut Caller| {
+            if let Caller::Call(call) = caller
+                && let Some(&index) = self.spans.get(call)
+            {
+                *caller = Caller::Instance(index);
+            }
+        };
+        for instance in &mut self.instances {
+            instance.parent.as_mut().map(resolve);
+            instance.around.as_mut().map(resolve);
+        }
+        self.around_span.values_mut().flatten().for_each(resolve);
     }
 }
 
@@ -429,6 +613,7 @@ struct Lanes<'a> {
     instances: &'a [Instance],
     run_of: &'a [Option<RunId>],
     plain: &'a HashMap<Caller, Vec<i64>>,
+    around_span: &'a HashMap<CallRef, Option<Caller>>,
     /// Below each caller the lanes in use, the caller's own first, and until when.
     of: HashMap<Caller, Vec<(TaskId, i64)>>,
 }
@@ -451,10 +636,8 @@ impl Lanes<'_> {
                 tasks.tasks.push(Task { region, start_ns, end_ns, busy_ns, wall_ns, polls, last_lane, open });
             }
             tasks.runs[run as usize].task = Some(task);
-            let shares = instance.around.is_some_and(|around| {
-                self.run_of[around as usize]
-                    .is_some_and(|RunId(run)| tasks.runs[run as usize].task == Some(task))
-            });
+            let shares =
+                self.around(instance).is_some_and(|RunId(run)| tasks.runs[run as usize].task == Some(task));
             let known = &mut tasks.tasks[task.0 as usize];
             known.end_ns = known.end_ns.max(call.end_ns);
             known.open |= call.open;
@@ -467,16 +650,29 @@ impl Lanes<'_> {
         }
     }
 
+    /// The instance around another one.
+    fn around(&self, instance: &Instance) -> Option<RunId> {
+        let mut around = instance.around?;
+        loop {
+            match around {
+                Caller::Instance(instance) => return self.run_of[instance as usize],
+                Caller::Call(span) => around = (*self.around_span.get(&span)?)?,
+            }
+        }
+    }
+
     /// The lane below its caller where `call` fits; `None` when it needs a new one, which is noted.
     fn lane_for(&mut self, instance: &Instance, call: &Run, tasks: &Tasks) -> Option<TaskId> {
         let caller = instance.parent?;
-        let around = self.run_of[instance.around? as usize]?;
-        let around = &tasks.runs[around.0 as usize];
+        let around = &tasks.runs[self.around(instance)?.0 as usize];
         let own = around.task?;
         let lanes = self.of.entry(caller).or_insert_with(|| vec![(own, i64::MIN)]);
         let plain = self.plain.get(&caller).map_or(&[][..], Vec::as_slice);
         let next_plain = plain.partition_point(|&start_ns| start_ns < call.start_ns);
-        let fits_own = call.end_ns <= around.end_ns
+        // What else is in a span that is a plain call is not known.
+        let in_plain_span = matches!(caller, Caller::Call(call) if self.around_span.contains_key(&call));
+        let fits_own = !in_plain_span
+            && call.end_ns <= around.end_ns
             && plain.get(next_plain).is_none_or(|&start_ns| start_ns >= call.end_ns);
         let free =
             lanes.iter_mut().enumerate().find(|(at, lane)| lane.1 <= call.start_ns && (*at > 0 || fits_own));

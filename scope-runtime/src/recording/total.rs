@@ -54,6 +54,7 @@ impl Recording {
         self.info.damaged += damaged;
         profile.start_ns = first.ns;
         profile.end_ns = self.scale.ns(last_ticks);
+        pending.settle_spans(&mut tree);
         if self.is_async {
             profile.open_calls += self.cut_pending(pending, &mut tree, profile.end_ns);
         }

@@ -1,6 +1,7 @@
 //! What is made of a lane's calls: totals, or the calls themselves.
 
 mod calls;
+mod spans;
 mod totaller;
 
 pub(super) use calls::CallCollector;

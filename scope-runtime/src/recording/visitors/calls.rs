@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::recording::tasks::{RunId, Tasks};
 use crate::recording::{Call, CallRef, Parent, Recording};
-use crate::replay::{Cut, Ended, Poll, Visitor};
+use crate::replay::{Cut, Ended, Part, Poll, Visitor};
 
 /// The calls of the lane with this number; `tasks` says how those went that ran in parts, maybe on
 /// other lanes.
@@ -14,8 +14,8 @@ pub(in crate::recording) struct CallCollector<'a> {
     tasks: &'a Tasks,
     lane: u32,
     open: Vec<Parent>,
-    /// Positions of calls that were set aside, by instance.
-    aside: HashMap<u64, Vec<u32>>,
+    /// Calls that were set aside, by instance.
+    aside: HashMap<u64, Vec<Parent>>,
 }
 
 impl<'a> CallCollector<'a> {
@@ -42,6 +42,28 @@ impl Visitor for CallCollector<'_> {
         self.calls.push(Call { region, start_ns: at_ns, end_ns: at_ns, parent, run: None, open: false });
     }
 
+    fn enter_span(&mut self, region: u32, at: u64) {
+        let index = self.next();
+        self.enter(region, at);
+        // One that had more parts lasts as long as they say.
+        if let Some(number @ RunId(run)) = self.tasks.span(CallRef { lane: self.lane, index }) {
+            let known = &self.tasks.runs()[run as usize];
+            let (start_ns, end_ns, parent, open) = (known.start_ns, known.end_ns, known.parent, known.open);
+            let call = &mut self.calls[index as usize];
+            *call = Call { region: call.region, start_ns, end_ns, parent, run: Some(number), open };
+            *self.open.last_mut().expect("a call was entered") = Parent::Run(number);
+        }
+    }
+
+    fn begin_part(&mut self, part: Part, _at: u64) {
+        let run = self.tasks.instance(part.instance);
+        self.open.push(run.map_or(Parent::None, Parent::Run));
+    }
+
+    fn end_part(&mut self, _instance: u64, at: u64) {
+        self.leave(at, Cut::No);
+    }
+
     fn leave(&mut self, at: u64, cut: Cut) {
         let Some(Parent::Call(call)) = self.open.pop() else { return };
         let at_ns = self.recording.scale.ns(at);
@@ -65,14 +87,15 @@ impl Visitor for CallCollector<'_> {
     }
 
     fn suspend(&mut self, instance: u64, _at: u64) {
-        if let Some(Parent::Call(index)) = self.open.pop() {
+        let innermost = self.open.pop();
+        if let Some(Parent::Call(index)) = innermost {
             self.calls[index as usize].run = self.tasks.held(CallRef { lane: self.lane, index });
-            self.aside.entry(instance).or_default().push(index);
         }
+        self.aside.entry(instance).or_default().extend(innermost);
     }
 
     fn resume(&mut self, instance: u64, _at: u64) {
-        let index = self.aside.get_mut(&instance).and_then(Vec::pop);
-        self.open.push(index.map_or(Parent::None, Parent::Call));
+        let aside = self.aside.get_mut(&instance).and_then(Vec::pop);
+        self.open.push(aside.unwrap_or(Parent::None));
     }
 }

@@ -8,8 +8,9 @@ use std::collections::{BTreeMap, HashMap};
 
 use crate::clock::TickScale;
 use crate::fold::{Begun, Folded, Parent};
+use crate::recording::visitors::spans::{UnsettledSpans, counted, longer};
 use crate::regions::Regions;
-use crate::replay::{Cut, Ended, Poll, Visitor};
+use crate::replay::{Cut, Ended, Part, Poll, Visitor};
 use crate::totals::{PathId, PathTotals, PathTree, Whole};
 
 /// Adds the calls of a lane to a tree of paths. Region ids in it are those of [`Regions`].
@@ -25,8 +26,19 @@ pub(in crate::recording) struct Totaller<'a> {
     open: Vec<OpenPath>,
     /// Positions in `open` of what is being polled.
     polls: Vec<usize>,
-    /// Path and begin of calls that were set aside, by instance.
-    aside: HashMap<u64, Vec<(PathId, i64)>>,
+    /// Positions in `open` of parts of spans, with the span's number where it is not the first part.
+    parts: Vec<(usize, Option<u64>)>,
+    /// Calls that were set aside, by instance.
+    aside: HashMap<u64, Vec<Aside>>,
+}
+
+/// A call that was set aside.
+struct Aside {
+    path: PathId,
+    /// Begin of the call.
+    first_ns: i64,
+    /// If it is a part of a span, that span's number, as in `parts`.
+    part: Option<Option<u64>>,
 }
 
 /// What the calls of a lane add up to.
@@ -85,26 +97,36 @@ struct OpenPath {
     children_ns: i64,
 }
 
-/// Instances of async regions that have begun and not ended, by path and by how many sessions had
-/// ended before: their number, and the sum of the ns of their begins. One that ends on another
-/// thread than it began on is taken from that sum there.
+/// What is counted when all lanes are read.
 #[derive(Debug, Default)]
-pub(in crate::recording) struct Pending(BTreeMap<(PathId, u32), (i64, i64)>);
+pub(in crate::recording) struct Pending {
+    /// Instances of async regions that have begun and not ended, by path and by how many sessions had
+    /// ended before: their number, and the sum of the ns of their begins. One that ends on another
+    /// thread than it began on is taken from that sum there.
+    begun: BTreeMap<(PathId, u32), (i64, i64)>,
+    spans: UnsettledSpans,
+}
 
 impl Pending {
     fn add(&mut self, path: PathId, session: u32, count: i64, start_ns: i64) {
-        let (begun, starts_ns) = self.0.entry((path, session)).or_default();
+        let (begun, starts_ns) = self.begun.entry((path, session)).or_default();
         *begun += count;
         *starts_ns = starts_ns.wrapping_add(start_ns.wrapping_mul(count.signum()));
     }
 
     /// Adds what was found on another lane, whose paths are at `paths` here.
     pub(in crate::recording) fn add_all(&mut self, other: Pending, paths: &[PathId]) {
-        for ((path, session), (count, sum_ns)) in other.0 {
-            let (begun, starts_ns) = self.0.entry((paths[path.0 as usize], session)).or_default();
+        for ((path, session), (count, sum_ns)) in other.begun {
+            let (begun, starts_ns) = self.begun.entry((paths[path.0 as usize], session)).or_default();
             *begun += count;
             *starts_ns = starts_ns.wrapping_add(sum_ns);
         }
+        self.spans.add_all(other.spans, paths);
+    }
+
+    /// Ends the spans that may have gone on, but did not.
+    pub(in crate::recording) fn settle_spans(&mut self, tree: &mut PathTree) {
+        std::mem::take(&mut self.spans).settle(tree);
     }
 
     /// Counts in `tree` what has not ended: cut at the end of its session, which `end_ns` gives.
@@ -117,7 +139,7 @@ impl Pending {
     ) -> u64 {
         self.move_ended(tree);
         let mut calls = 0;
-        for ((path, session), (begun, starts_ns)) in self.0 {
+        for ((path, session), (begun, starts_ns)) in self.begun {
             if begun > 0 {
                 let wall_ns = begun.wrapping_mul(end_ns(session)).wrapping_sub(starts_ns).max(0);
                 let (open, mean_ns) = (begun as u64, wall_ns / begun);
@@ -135,10 +157,11 @@ impl Pending {
     fn move_ended(&mut self, tree: &PathTree) {
         let region = |path: &PathId| tree.nodes()[path.0 as usize].region;
         let ended: Vec<_> =
-            self.0.iter().filter(|(_, sums)| sums.0 < 0).map(|(&key, &sums)| (key, sums)).collect();
+            self.begun.iter().filter(|(_, sums)| sums.0 < 0).map(|(&key, &sums)| (key, sums)).collect();
         for ((path, session), (mut ends, mut starts_ns)) in ended {
             let same = |key: &(PathId, u32)| key.1 == session && region(&key.0) == region(&path);
-            for (_, (begun, sum_ns)) in self.0.iter_mut().filter(|(key, (begun, _))| same(key) && *begun > 0)
+            for (_, (begun, sum_ns)) in
+                self.begun.iter_mut().filter(|(key, (begun, _))| same(key) && *begun > 0)
             {
                 let moved = (-ends).min(*begun);
                 let part_ns = if moved == -ends { starts_ns } else { starts_ns / -ends * moved };
@@ -158,8 +181,8 @@ impl<'a> Totaller<'a> {
     pub(in crate::recording) fn new(regions: &'a Regions, scale: TickScale) -> Self {
         let (tree, pending) = (PathTree::default(), Pending::default());
         let totals = LaneTotals { tree, pending, cut: 0, is_async: false, marks: Vec::new() };
-        let (sums, open, polls, aside) = Default::default();
-        Totaller { regions, scale, totals, hang: None, started_at: 0, sums, open, polls, aside }
+        let (sums, open, polls, parts, aside) = Default::default();
+        Totaller { regions, scale, totals, hang: None, started_at: 0, sums, open, polls, parts, aside }
     }
 
     /// What the calls add up to.
@@ -221,6 +244,8 @@ impl<'a> Totaller<'a> {
                 call.children_ns += ns(ticks);
             }
         }
+        let first_poll = self.polls.first().copied().into_iter().chain(self.parts.first().map(|part| part.0));
+        let first_poll = first_poll.min();
         let mut paths: Vec<PathId> = Vec::with_capacity(folded.nodes.len());
         for (node, children_ns) in folded.nodes.iter().zip(children_ns) {
             let inclusive_ns = ns(node.inclusive);
@@ -233,7 +258,7 @@ impl<'a> Totaller<'a> {
                         if !is_task {
                             self.open[index].children_ns += inclusive_ns;
                         }
-                        let nested = !is_task || self.polls.first().is_some_and(|&first| first <= index);
+                        let nested = !is_task || first_poll.is_some_and(|first| first <= index);
                         nested.then_some(self.open[index].path)
                     })
                 }
@@ -252,7 +277,8 @@ impl<'a> Totaller<'a> {
                     inclusive_ns,
                     self_ns: inclusive_ns - children_ns,
                     wall_ns: inclusive_ns + self.scale.signed_span_ns(node.waited),
-                    min_ns: ns(node.min.min(node.max)),
+                    // Durations that are not known yet come from `unsettled`.
+                    min_ns: if node.min > node.max { i64::MAX } else { ns(node.min) },
                     max_ns: ns(node.max),
                 },
             );
@@ -261,11 +287,25 @@ impl<'a> Totaller<'a> {
         for (&(node, session), begun) in &folded.begun {
             self.add_begun(paths[node as usize], session, begun);
         }
+        for (&instance, span) in &folded.unsettled {
+            let last_ns = self.scale.ns(span.last);
+            match span.first {
+                Some((node, begin)) => {
+                    self.totals.pending.spans.begin(
+                        instance,
+                        paths[node as usize],
+                        self.scale.ns(begin),
+                        last_ns,
+                    );
+                }
+                None => self.totals.pending.spans.extend(instance, last_ns),
+            }
+        }
     }
 
     fn add_begun(&mut self, path: PathId, session: u32, begun: &Begun) {
         let starts_ns = self.scale.sum_ns(begun.count, begun.starts);
-        let (count, sum_ns) = self.totals.pending.0.entry((path, session)).or_default();
+        let (count, sum_ns) = self.totals.pending.begun.entry((path, session)).or_default();
         *count += begun.count;
         *sum_ns = sum_ns.wrapping_add(starts_ns);
     }
@@ -280,6 +320,32 @@ impl<'a> Totaller<'a> {
         }
         Some((frame, duration_ns))
     }
+
+    /// Ends the innermost frame, a part of a span: `instance` if it is a later part. Gives its path,
+    /// begin and end where it is the first.
+    fn close_span_part(&mut self, instance: Option<u64>, at: u64, open: bool) -> Option<(PathId, i64, i64)> {
+        let (frame, duration_ns) = self.close_part(at)?;
+        self.totals.tree.add_part(frame.path, duration_ns, duration_ns - frame.children_ns);
+        let end_ns = frame.start_ns + duration_ns;
+        let Some(instance) = instance else { return Some((frame.path, frame.first_ns, end_ns)) };
+        self.lengthen(instance, frame.path, end_ns - frame.first_ns, open);
+        None
+    }
+
+    /// Makes the call of a span longer, by a part of it on `path`. It counts where the first part is;
+    /// where that is on another lane, it is put together with it when all are read.
+    fn lengthen(&mut self, instance: u64, path: PathId, wall_ns: i64, open: bool) {
+        match self.totals.pending.spans.path(instance) {
+            Some(counted) => self.totals.tree.add_whole(counted, &longer(wall_ns, open)),
+            None => self.totals.pending.spans.owe(instance, path, wall_ns, open),
+        }
+    }
+
+    /// The number of the span whose part is the innermost frame, if one is, as in `parts`.
+    fn pop_part(&mut self) -> Option<Option<u64>> {
+        let innermost = self.open.len().wrapping_sub(1);
+        self.parts.pop_if(|(index, _)| *index == innermost).map(|(_, instance)| instance)
+    }
 }
 
 impl Visitor for Totaller<'_> {
@@ -290,10 +356,51 @@ impl Visitor for Totaller<'_> {
         self.open.push(OpenPath { path, first_ns: at_ns, start_ns: at_ns, children_ns: 0 });
     }
 
+    fn enter_span(&mut self, region: u32, at: u64) {
+        self.parts.push((self.open.len(), None));
+        self.enter(region, at);
+    }
+
+    fn begin_part(&mut self, part: Part, at: u64) {
+        self.totals.is_async = true;
+        self.parts.push((self.open.len(), Some(part.instance)));
+        // It was started where its first part was.
+        let before = self.started_at;
+        let known = self.hang.and_then(|hang| hang.instances.get(&part.instance).copied());
+        self.started_at = known.unwrap_or(before);
+        self.enter(part.region, at);
+        self.started_at = before;
+    }
+
+    fn part_since(&mut self, end: u64) {
+        if let (Some(frame), Some(&(_, Some(instance)))) = (self.open.last(), self.parts.last()) {
+            let waited_ns = (frame.first_ns - self.scale.ns(end)).max(0);
+            self.lengthen(instance, frame.path, waited_ns, false);
+        }
+    }
+
+    fn end_part(&mut self, instance: u64, at: u64) {
+        let Some(known) = self.pop_part() else { return };
+        match self.close_span_part(known, at, false) {
+            Some((path, start_ns, end_ns)) => {
+                self.totals.tree.add_whole(path, &counted(end_ns - start_ns));
+                self.totals.pending.spans.begin(instance, path, start_ns, end_ns);
+            }
+            None => self.totals.pending.spans.extend(instance, self.scale.ns(at)),
+        }
+    }
+
     #[inline(always)]
     fn leave(&mut self, at: u64, cut: Cut) {
+        let open = cut == Cut::Open;
+        if let Some(Some(instance)) = self.pop_part() {
+            self.totals.cut += u64::from(open);
+            self.close_span_part(Some(instance), at, open);
+            let at_ns = self.scale.ns(at);
+            return self.totals.pending.spans.end(instance, at_ns, &mut self.totals.tree);
+        }
         let Some((call, duration_ns)) = self.close_part(at) else { return };
-        let (self_ns, open) = (duration_ns - call.children_ns, cut == Cut::Open);
+        let self_ns = duration_ns - call.children_ns;
         if call.first_ns == call.start_ns && !open {
             self.add_call(call.path, duration_ns, self_ns);
         } else {
@@ -359,15 +466,17 @@ impl Visitor for Totaller<'_> {
     }
 
     fn suspend(&mut self, instance: u64, at: u64) {
-        if let Some((call, duration_ns)) = self.close_part(at) {
-            self.totals.tree.add_part(call.path, duration_ns, duration_ns - call.children_ns);
-            self.aside.entry(instance).or_default().push((call.path, call.first_ns));
+        let part = self.pop_part();
+        if let Some((OpenPath { path, first_ns, children_ns, .. }, duration_ns)) = self.close_part(at) {
+            self.totals.tree.add_part(path, duration_ns, duration_ns - children_ns);
+            self.aside.entry(instance).or_default().push(Aside { path, first_ns, part });
         }
     }
 
     fn resume(&mut self, instance: u64, at: u64) {
         let aside = self.aside.get_mut(&instance).and_then(Vec::pop);
-        if let Some((path, first_ns)) = aside {
+        if let Some(Aside { path, first_ns, part }) = aside {
+            self.parts.extend(part.map(|instance| (self.open.len(), instance)));
             let start_ns = self.scale.ns(at);
             self.open.push(OpenPath { path, first_ns, start_ns, children_ns: 0 });
         }
