@@ -568,7 +568,7 @@ impl<V: Visitor> Replay<V> {
     #[inline(always)]
     fn leave_call(&mut self, at: u64) {
         match self.open.last().copied() {
-            Some(start) if self.polls.is_empty() && at <= self.next_edge => {
+            Some(start) if self.polls.is_empty() && self.spans.is_empty() && at <= self.next_edge => {
                 self.open.truncate(self.open.len() - 1);
                 self.now = self.now.max(at);
                 self.end.faulty += u64::from(at < start);

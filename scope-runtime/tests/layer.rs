@@ -27,7 +27,7 @@ fn recorded(test: &str, program: impl FnOnce()) -> Option<Recording> {
     let limited = run(test, &[("SCOPE_EVENT_LIMIT", "1")]);
     for profile in [&events, &totals, &limited].map(Recording::profile) {
         assert_eq!(paths(profile), paths(events.profile()));
-        assert_eq!((profile.lost_calls, profile.faulty_calls), (0, 0));
+        assert_eq!((profile.lost_calls, profile.faulty_calls), (0, 0), "{:?}", paths(profile));
         assert!(profile.paths.nodes().iter().all(|node| node.self_ns >= 0 && node.min_ns <= node.max_ns));
         // Totals are kept in ticks, and each number of each lane is rounded by itself.
         assert!(profile.paths.nodes().iter().all(|node| node.max_ns <= node.wall_ns + 10));
