@@ -29,7 +29,7 @@ use table::SpanTable;
 /// The rules in detail:
 /// * Time counts where a span ran: its parent is what is open on the thread when it is entered first,
 ///   be it a span or a region. Explicit parents change nothing.
-/// * Where nothing is open on the thread, as in a spawned task, a span has a [link](crate::link) to where it
+/// * Where nothing is open on the thread, as in a spawned task, a span has a [link](crate::link()) to where it
 ///   was made, or to the last span open there that it was said to follow (`follows_from`).
 /// * Entered again on a thread that has it open, it just stays open until it was exited as often. Entered
 ///   on a second thread meanwhile, it is a call of its own there.

@@ -130,7 +130,9 @@ impl Span {
         if number != 0 && self.session.load(Relaxed) == SESSION.load(Relaxed) {
             return self.begin_later_part(lane, number - 1);
         }
-        self.number.store(0, Relaxed);
+        if number != 0 {
+            self.number.store(0, Relaxed);
+        }
         let token = lane.begin_span(self.code.load(Relaxed), self.made_at.load(Relaxed));
         // The session may have begun with it.
         self.session.store(SESSION.load(Relaxed), Relaxed);

@@ -49,30 +49,27 @@ impl Bucket {
     /// The slot in which an id is.
     #[inline]
     fn find(&self, id: u64) -> Option<usize> {
-        slots(id).find(|&slot| self.ids[slot].load(Acquire) == id)
+        (0..SLOTS).find(|&slot| self.ids[slot].load(Acquire) == id)
     }
 
     /// Takes the first slot that is free. A span of the same id whose close went unseen is replaced, or
     /// found no more.
     #[inline]
     fn claim(&self, id: u64) -> Option<usize> {
-        slots(id).find(|&slot| {
+        (0..SLOTS).find(|&slot| {
             let before = self.ids[slot].load(Relaxed);
             before == id || before == 0 && self.ids[slot].compare_exchange(0, id, Acquire, Relaxed).is_ok()
         })
     }
 }
 
-/// The slots of a bucket in the order in which they are tried for an id.
-#[inline]
-fn slots(id: u64) -> impl Iterator<Item = usize> {
-    (0..SLOTS).map(move |n| (id as usize + n) % SLOTS)
-}
-
 impl SpanTable {
+    /// The registry's ids are a place in a slab of the thread that made the span, that thread's number
+    /// from bit 38, and above bit 51 how often the place was used. The last is left out, so that a place
+    /// has one bucket, which stays in the cache; ids of another make are as right here.
     fn bucket(&self, id: u64) -> &Bucket {
-        let spread = id.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        &self.buckets[(spread >> (u64::BITS - BUCKET_BITS)) as usize]
+        let (place, thread) = (id, id >> 38 & 0x1FFF);
+        &self.buckets[(place.wrapping_add(thread * 61) % (1 << BUCKET_BITS)) as usize]
     }
 
     fn map(&self, id: u64) -> &Mutex<HashMap<u64, Arc<Span>>> {
