@@ -4,6 +4,8 @@
 //! stores one item (`pack.rs`), leaving does the same; whatever does not fit that (the first region of a
 //! thread, a full chunk, a guard that is not the innermost) takes a cold path.
 
+mod guards;
+mod instance;
 #[cfg(feature = "tracing")]
 mod spans;
 
@@ -11,12 +13,10 @@ use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::panic::Location;
-use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed, Ordering::Release};
+use std::sync::atomic::{AtomicU8, AtomicU32, Ordering::Relaxed, Ordering::Release};
 
 use crate::clock;
-use crate::format::{
-    CHUNK_ITEMS, CODE_BITS, MAX_INSTANCES, MAX_TICKS, PAYLOAD, code, instance_word, position,
-};
+use crate::format::{CHUNK_ITEMS, CODE_BITS, MAX_TICKS, PAYLOAD, code, position};
 use crate::os;
 use crate::pack::{self, MAX_DELTA, SECOND, SHORT_BITS, WORD, WORD_ITEMS};
 use crate::pool::ChunkId;
@@ -25,6 +25,8 @@ use crate::region::{self, Site};
 use crate::session;
 use crate::sink::Sink;
 
+use guards::{Epoch, depth_of};
+pub(crate) use instance::{Instance, Poll, PollEnd};
 #[cfg(feature = "tracing")]
 pub(crate) use spans::{Span, SpanKey};
 
@@ -240,169 +242,6 @@ fn leave_cold(token: u64) {
     });
 }
 
-/// Bits of a token for the number of open regions; those above are the epoch.
-const DEPTH_BITS: u32 = 28;
-
-fn token(epoch: u64, depth: u32) -> u64 {
-    epoch << DEPTH_BITS | u64::from(depth)
-}
-
-fn depth_of(token: u64) -> u32 {
-    (token & ((1 << DEPTH_BITS) - 1)) as u32
-}
-
-fn epoch_of(token: u64) -> u64 {
-    token >> DEPTH_BITS
-}
-
-/// Since when guards above `floor` are of another epoch.
-///
-/// When a guard that is not the innermost is dropped, the guards inside it have lost their
-/// regions but still exist. A new epoch begins, so that their tokens equal none given out later.
-#[derive(Clone, Copy)]
-struct Epoch {
-    context: u64,
-    number: u64,
-    floor: u32,
-}
-
-/// Guards that wait for their context to run again; the oldest is forgotten where there are more.
-const MAX_LATE: usize = 64;
-/// How many numbers for instances a thread takes at once.
-const INSTANCES_AT_ONCE: u64 = 4096;
-/// Numbers of instances that were given to threads.
-static NEXT_INSTANCE: AtomicU64 = AtomicU64::new(0);
-
-/// An instance of an async region, between its polls.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Instance {
-    state: InstanceState,
-    session: u32,
-    /// Number and region as events give them.
-    word: u64,
-    /// Ticks at the begin of the first poll.
-    start: u64,
-    /// Of the regions that were open at the end of the last poll: the token and the context.
-    token: u64,
-    context: u64,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum InstanceState {
-    New,
-    Polled,
-    /// It has ended, or began when nothing was recorded.
-    Unrecorded,
-}
-
-/// What the end of a poll takes back.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Poll {
-    token: u64,
-    context: u64,
-    below: u32,
-    generation: u32,
-}
-
-/// How a poll ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum PollEnd {
-    Pending,
-    Completed,
-    Cancelled,
-}
-
-impl Instance {
-    pub(crate) const NEW: Instance =
-        Instance { state: InstanceState::New, session: 0, word: 0, start: 0, token: 0, context: 0 };
-
-    /// One that is never recorded.
-    pub(crate) const NONE: Instance = Instance { state: InstanceState::Unrecorded, ..Instance::NEW };
-
-    /// Whether it has begun and not ended.
-    pub(crate) fn is_open(&self) -> bool {
-        self.state == InstanceState::Polled
-    }
-
-    /// A poll begins, of a region with this event code; where it is 0, `register` gives it. `made_at`
-    /// is the position at which the future was made, 0 for none.
-    #[inline]
-    pub(crate) fn begin_poll(
-        &mut self,
-        code: u64,
-        made_at: u64,
-        register: impl FnOnce() -> u64,
-    ) -> Option<Poll> {
-        match self.state {
-            InstanceState::Unrecorded => None,
-            InstanceState::New => self.begin_first_poll(code, made_at, register),
-            InstanceState::Polled if self.session != SESSION.load(Relaxed) => {
-                self.state = InstanceState::Unrecorded;
-                None
-            }
-            InstanceState::Polled => LANE.with(|lane| {
-                lane.push_two(code::POLL, self.word)?;
-                Some(lane.begin_context(self))
-            }),
-        }
-    }
-
-    fn begin_first_poll(&mut self, code: u64, made_at: u64, register: impl FnOnce() -> u64) -> Option<Poll> {
-        self.state = InstanceState::Unrecorded;
-        if STATE.load(Relaxed) == OFF {
-            return None;
-        }
-        LANE.with(|lane| {
-            let code = match code {
-                0 => lane.in_cold_path(|_| Some(register()))?,
-                code => code,
-            };
-            let number = lane.next_instance()?;
-            self.word = instance_word(number, code);
-            self.start = lane.push_two(code::FIRST_POLL, self.word)?;
-            self.state = InstanceState::Polled;
-            self.session = SESSION.load(Relaxed);
-            let poll = lane.begin_context(self);
-            let link = if made_at == 0 { lane.started_at.get() } else { made_at };
-            if poll.context == 0 && link != 0 {
-                let _ = lane.push_two(code::LINK, link);
-            }
-            Some(poll)
-        })
-    }
-
-    /// The poll ends. Regions that are open in it go on at the next one.
-    ///
-    /// That the instance ends is an event before the end of its last poll, at whose time it counts.
-    #[inline]
-    pub(crate) fn end_poll(&mut self, poll: Poll, end: PollEnd) {
-        LANE.with(|lane| {
-            if lane.cold.generation.get() != poll.generation {
-                // A forked child: what ran was in its parent's recording.
-                self.state = InstanceState::Unrecorded;
-                return;
-            }
-            match end {
-                PollEnd::Pending => (self.token, self.context) = (lane.token.get(), lane.context.get()),
-                PollEnd::Completed | PollEnd::Cancelled => {
-                    self.state = InstanceState::Unrecorded;
-                    let code = if end == PollEnd::Completed { code::COMPLETED } else { code::CANCELLED };
-                    let _ = lane.push_two(code, self.start);
-                    lane.forget_context();
-                }
-            }
-            let open_after = poll.below + depth_of(poll.token);
-            let _ = lane.push_two(code::POLL_END, u64::from(open_after));
-            lane.token.set(poll.token);
-            lane.context.set(poll.context);
-            lane.below.set(poll.below);
-            if lane.cold.has_late.get() {
-                lane.close_late();
-            }
-        });
-    }
-}
-
 impl Lane {
     /// Stores an event that happens now, if there is room and the clock is the counter.
     #[inline(always)]
@@ -571,112 +410,6 @@ impl Lane {
         self.below.get() + depth_of(self.token.get())
     }
 
-    /// Ends the region of a guard of the current context, unless it has ended before.
-    fn close(&self, recorder: &'static Recorder, token: u64) {
-        let depth = depth_of(token);
-        if !self.is_open(token) {
-            return;
-        }
-        if depth == depth_of(self.token.get()) {
-            if self.push_cold(recorder, code::LEAVE).is_some() {
-                self.token.set(self.token.get() - 1);
-            }
-        } else {
-            self.push_pair(recorder, code::CLOSE_TO, u64::from(self.below.get() + depth - 1));
-            self.begin_epoch(depth - 1);
-        }
-    }
-
-    /// Whether the guard with this token was made in the current context.
-    fn is_of_context(&self, token: u64) -> bool {
-        let (epoch, context) = (epoch_of(token), self.context.get());
-        epoch == epoch_of(self.token.get())
-            || epoch == context
-            || self.cold.epochs.borrow().iter().any(|known| known.context == context && known.number == epoch)
-    }
-
-    /// Whether the guard with this token, of the current context, still has its region.
-    fn is_open(&self, token: u64) -> bool {
-        let epochs = self.cold.epochs.borrow();
-        let context = self.context.get();
-        let later = epochs.iter().find(|epoch| epoch.context == context && epoch.number > epoch_of(token));
-        let floor = later.map_or(u32::MAX, |epoch| epoch.floor);
-        depth_of(token) <= floor.min(depth_of(self.token.get()))
-    }
-
-    /// Begins an epoch of the current context with `depth` open regions.
-    fn begin_epoch(&self, depth: u32) {
-        let (number, context) = (self.next_epoch(), self.context.get());
-        let mut epochs = self.cold.epochs.borrow_mut();
-        // A lower floor says all that a higher one said.
-        epochs.retain(|epoch| epoch.context != context || epoch.floor < depth);
-        epochs.push(Epoch { context, number, floor: depth });
-        self.token.set(token(number, depth));
-    }
-
-    fn next_epoch(&self) -> u64 {
-        let number = self.cold.next_epoch.get();
-        self.cold.next_epoch.set(number + 1);
-        number
-    }
-
-    /// Regions are entered in this instance from here on, whose poll was stored.
-    #[inline]
-    fn begin_context(&self, instance: &Instance) -> Poll {
-        let outer = Poll {
-            token: self.token.get(),
-            context: self.context.get(),
-            below: self.below.get(),
-            generation: self.cold.generation.get(),
-        };
-        self.below.set(self.frames() + 1);
-        let open = depth_of(instance.token);
-        if open == 0 {
-            let epoch = self.next_epoch();
-            self.context.set(epoch);
-            self.token.set(token(epoch, 0));
-        } else {
-            self.context.set(instance.context);
-            self.token.set(token(epoch_of(instance.token), 0));
-            let _ = self.push_two(code::RESUME, u64::from(open));
-            self.token.set(instance.token);
-        }
-        if self.cold.has_late.get() {
-            self.close_late();
-        }
-        outer
-    }
-
-    /// The instance whose context runs has ended.
-    fn forget_context(&self) {
-        let context = self.context.get();
-        self.cold.epochs.borrow_mut().retain(|epoch| epoch.context != context);
-    }
-
-    /// Keeps the token of a guard that was dropped outside its context.
-    #[cold]
-    fn keep_late(&self, token: u64) {
-        let mut late = self.cold.late.borrow_mut();
-        if late.len() == MAX_LATE {
-            late.remove(0);
-        }
-        late.push(token);
-        self.cold.has_late.set(true);
-    }
-
-    /// Ends the regions of guards that were dropped before their context ran again.
-    #[cold]
-    #[inline(never)]
-    fn close_late(&self) {
-        self.in_cold_path(|recorder| {
-            let due: Vec<u64> =
-                self.cold.late.borrow_mut().extract_if(.., |token| self.is_of_context(*token)).collect();
-            due.into_iter().for_each(|token| self.close(recorder, token));
-            self.cold.has_late.set(!self.cold.late.borrow().is_empty());
-            Some(())
-        });
-    }
-
     /// Where the next event goes.
     fn position(&self) -> u64 {
         let (Some(sink), false) = (self.cold.sink.get(), self.cursor.get().is_null()) else { return 0 };
@@ -694,17 +427,6 @@ impl Lane {
     fn set_started_at(&self, position: u64) -> u64 {
         let _ = self.push_two(code::LINKED, position);
         self.started_at.replace(position)
-    }
-
-    /// A number for an instance that is first polled here.
-    fn next_instance(&self) -> Option<u64> {
-        let (mut next, mut end) = self.cold.instances.get();
-        if next == end {
-            next = NEXT_INSTANCE.fetch_add(INSTANCES_AT_ONCE, Relaxed);
-            end = next + INSTANCES_AT_ONCE;
-        }
-        self.cold.instances.set((next + 1, end));
-        (next < MAX_INSTANCES).then_some(next)
     }
 
     /// Gives the chunk back and marks the end of the lane.
