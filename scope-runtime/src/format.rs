@@ -153,6 +153,9 @@ pub(crate) mod code {
     /// Two words: the part that is the innermost frame comes after one that ended at the ticks in the
     /// second word.
     pub(crate) const SINCE: u64 = 15;
+    /// Two words: the instance whose first poll just began opens the task to which its executor gives
+    /// the number in the second word.
+    pub(crate) const TASK: u64 = 16;
     /// The innermost open region ends. Next to the codes of regions, so that one subtraction makes a
     /// short code of either (`pack.rs`).
     pub(crate) const LEAVE: u64 = FIRST_REGION - 1;
@@ -167,7 +170,7 @@ pub(crate) mod code {
 /// Whether an event of this code has a second word.
 #[inline]
 pub(crate) fn has_payload(code: u64) -> bool {
-    (code::CLOSE_TO..=code::SINCE).contains(&code)
+    (code::CLOSE_TO..=code::TASK).contains(&code)
 }
 
 /// An instance of an async region in one word: its number in the upper bits, the region's code below.

@@ -52,6 +52,8 @@ pub(crate) trait Visitor {
     fn resume(&mut self, instance: u64, at: u64);
     /// The instance that was first polled just now was made at this position.
     fn link(&mut self, _position: u64) {}
+    /// The instance that was first polled just now opens the task of this number of the executor.
+    fn executor_task(&mut self, _number: u64) {}
     /// What is entered with nothing around it from here on was started at this position, 0 for none.
     fn started_at(&mut self, _position: u64) {}
     /// The replay is at a place that was asked for by [`Replay::watch`].
@@ -451,6 +453,7 @@ impl<V: Visitor> Replay<V> {
             code::RESUME => self.resume_aside(payload, at),
             code::LINK => self.visitor.link(payload),
             code::LINKED => self.visitor.started_at(payload),
+            code::TASK => self.visitor.executor_task(payload),
             code::PART_BEGIN => self.begin_part(payload, at),
             code::PART_END => self.end_part(payload >> CODE_BITS, at),
             code::SINCE if self.innermost_is_span() => self.visitor.part_since(payload),

@@ -232,6 +232,32 @@ async fn held_by_nobody() {
     assert_eq!(integer(&run.profile(), "lost_calls"), 0);
 }
 
+#[test]
+fn with_the_feature_tasks_have_the_numbers_of_tokio() {
+    let source = r#"
+#[scope_runtime::scope]
+async fn work() -> String {
+    tokio::task::yield_now().await;
+    tokio::task::id().to_string()
+}
+
+#[tokio::main(worker_threads = 2)]
+async fn main() {
+    for _ in 0..3 {
+        println!("{}", tokio::spawn(work()).await.unwrap());
+    }
+    // Not in a task.
+    let _ = scope_runtime::ScopeFuture::in_region(async {}, "outside").await;
+}
+"#;
+    let run = Package::with_features("async-task-ids", source, &["tokio"], &[TOKIO]);
+    let run = run.run(&[]).expect_status(0);
+    let mut expected: Vec<String> = run.stdout.lines().map(|id| format!("task {id}")).collect();
+    expected.push("outside 3".into());
+    let names: Vec<String> = run.profile().tasks.unwrap().into_iter().map(|task| task.name).collect();
+    assert_eq!(names, expected);
+}
+
 /// `cargo scope run` of the example.
 #[track_caller]
 fn tasks(name: &str, arguments: &[&str]) -> Run {

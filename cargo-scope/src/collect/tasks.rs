@@ -26,7 +26,10 @@ pub(super) fn task_rows(profile: &Profile, tasks: &Tasks, origin_ns: i64) -> Vec
             running_ns: task.busy_ns,
             suspended_ns: task.wall_ns.wrapping_sub(task.busy_ns),
             kind: TASK.into(),
-            name: format!("{name} {index}"),
+            name: match task.executor_id {
+                Some(number) => format!("task {number}"),
+                None => format!("{name} {index}"),
+            },
             coro_name: name,
         }
     })

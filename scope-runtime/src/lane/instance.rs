@@ -105,6 +105,12 @@ impl Instance {
             if poll.context == 0 && link != 0 {
                 let _ = lane.push_two(code::LINK, link);
             }
+            #[cfg(feature = "tokio")]
+            if poll.context == 0
+                && let Some(task) = lane.in_cold_path(|_| tokio_task())
+            {
+                let _ = lane.push_two(code::TASK, task);
+            }
             Some(poll)
         })
     }
@@ -139,6 +145,12 @@ impl Instance {
             }
         });
     }
+}
+
+/// The number that tokio gives to the task that runs here; it tells it as text only.
+#[cfg(feature = "tokio")]
+fn tokio_task() -> Option<u64> {
+    tokio::task::try_id()?.to_string().parse().ok()
 }
 
 impl Lane {

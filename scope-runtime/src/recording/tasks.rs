@@ -88,6 +88,8 @@ pub struct Task {
     pub last_lane: u32,
     /// Whether a call on it was cut at the end of recording.
     pub open: bool,
+    /// The number that its executor gives it, where that is known.
+    pub executor_id: Option<u64>,
 }
 
 /// All that is async in a recording.
@@ -195,6 +197,7 @@ pub(super) struct Found {
 
 struct Instance {
     number: u64,
+    executor_id: Option<u64>,
     run: Option<Run>,
     parent: Option<Caller>,
     /// The instance in which it was first polled, or a span that may be one.
@@ -255,6 +258,7 @@ impl<'a> TaskCollector<'a> {
         if index == next {
             self.found.instances.push(Instance {
                 number,
+                executor_id: None,
                 run: None,
                 parent: None,
                 around: None,
@@ -421,6 +425,12 @@ impl Visitor for TaskCollector<'_> {
         {
             let number = self.found.instances[instance as usize].number;
             self.found.started.push(Started { call: run.call, instance: Some(number), position });
+        }
+    }
+
+    fn executor_task(&mut self, number: u64) {
+        if let Some(&Frame::Poll { instance, .. }) = self.open.last() {
+            self.found.instances[instance as usize].executor_id = Some(number);
         }
     }
 
@@ -631,9 +641,19 @@ impl Lanes<'_> {
             let task = self.lane_for(instance, &call, tasks).unwrap_or(next);
             if task == next {
                 let Run { region, start_ns, end_ns, .. } = call;
-                let last_lane = instance.last.1;
+                let (last_lane, executor_id) = (instance.last.1, instance.executor_id);
                 let (busy_ns, wall_ns, polls, open) = (0, 0, 0, false);
-                tasks.tasks.push(Task { region, start_ns, end_ns, busy_ns, wall_ns, polls, last_lane, open });
+                tasks.tasks.push(Task {
+                    region,
+                    start_ns,
+                    end_ns,
+                    busy_ns,
+                    wall_ns,
+                    polls,
+                    last_lane,
+                    open,
+                    executor_id,
+                });
             }
             tasks.runs[run as usize].task = Some(task);
             let shares =
