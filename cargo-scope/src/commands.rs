@@ -1,13 +1,14 @@
 //! The subcommands that start from files: `collect`, `inspect`, `export`.
 
-use std::io::{ErrorKind, Write};
+mod inspect;
+
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
 
-use crate::cli::{CollectOptions, ExportKind, ExportOptions, InspectOptions, SelectionOptions};
+pub use self::inspect::inspect;
+use crate::cli::{CollectOptions, ExportKind, ExportOptions, SelectionOptions};
 use crate::collect::RunInfo;
-use crate::cost::RegionCost;
 use crate::export::{self, ProfOptions, Ranks, Run, Selection, View};
 use crate::flame::FlameOptions;
 use crate::hdf5;
@@ -59,35 +60,6 @@ fn program_name(profile: &MergedProfile) -> Option<String> {
         }
         _ => None,
     }
-}
-
-/// Prints the summary of a profile to stdout.
-///
-/// # Errors
-/// When the profile cannot be read, does not fit the selection, or cannot be printed.
-pub fn inspect(options: &InspectOptions) -> anyhow::Result<()> {
-    let path = options.profile.clone().map_or_else(latest_profile, Ok)?;
-    let (path, profile) = open(&path)?;
-    let selection = selection(&options.selection);
-    let printed = if options.cost {
-        let report = cost_report(&path, &profile, &selection)?;
-        std::io::stdout().lock().write_all(report.as_bytes())
-    } else {
-        let summary = results::summary(&label(&path, &profile), &profile, &selection)?;
-        results::print(&summary, &mut anstream::stdout().lock())
-    };
-    match printed {
-        // Whoever reads has seen enough, as with `| head`.
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
-        result => result.context("failed to print the summary"),
-    }
-}
-
-fn cost_report(path: &Path, profile: &MergedProfile, selection: &Selection) -> anyhow::Result<String> {
-    let Some(cost) = RegionCost::of(profile) else {
-        bail!("`{}` does not say what a region cost: record it again with `cargo scope run`", path.display());
-    };
-    Ok(cost.report(profile, &export::named_paths(profile, selection)?))
 }
 
 /// Writes files of one kind from one or more profiles.
