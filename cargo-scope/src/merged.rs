@@ -261,16 +261,16 @@ impl MergedProfile {
         ids.iter_mut().flatten().zip(0..).for_each(|(id, next)| *id = next);
         ids
     }
+}
 
-    /// Statistics over the calls of `row`; all zero for a row without calls.
+impl Events {
+    /// Statistics over one run of calls; all zero for an empty one.
     ///
     /// # Panics
-    /// When the row's run of calls does not lie inside the columns.
-    pub fn statistics(&self, row: &Row) -> Statistics {
-        let run = row.events.clone();
-        let mut statistics =
-            Statistics::of(&self.events.start_ns[run.clone()], &self.events.duration_ns[run.clone()]);
-        if let Some(gpu) = &self.events.gpu_durations_ns {
+    /// When the run does not lie inside the columns.
+    pub fn statistics(&self, run: Range<usize>) -> Statistics {
+        let mut statistics = Statistics::of(&self.start_ns[run.clone()], &self.duration_ns[run.clone()]);
+        if let Some(gpu) = &self.gpu_durations_ns {
             let known = gpu[run].iter().copied().filter(|&ns| ns >= 0);
             (statistics.gpu_count, statistics.gpu_total_ns) =
                 known.fold((0, 0i64), |(count, total), ns| (count + 1, total.saturating_add(ns)));
