@@ -14,7 +14,8 @@ use crate::flame::FlameOptions;
 use crate::hdf5;
 use crate::merged::MergedProfile;
 use crate::outputs::OutputFolder;
-use crate::results::{self, FLAME_FILE, PROF_FILE, PROFILE_FILE};
+use crate::recordings::Found;
+use crate::results::{self, FLAME_FILE, PROF_FILE, PROFILE_FILE, Written};
 use crate::{build, outputs, recordings, say};
 
 /// Makes the outputs from recordings, which stay.
@@ -32,15 +33,8 @@ pub fn collect(options: &CollectOptions) -> anyhow::Result<()> {
             from.display()
         );
     }
-    let opened = recordings::open(&found.chosen);
-    let versions = opened.recordings.iter().map(|(_, recording)| recording.info().runtime_version.as_str());
-    let versions = recordings::other_versions(versions);
-    let collected = recordings::merge(opened, &found.others, &RunInfo::default(), None)?;
-    versions.iter().chain(&collected.notes).for_each(|note| say::note(format_args!("{note}")));
-    ensure!(!collected.profile.rows.is_empty(), "no call in the recordings of `{}`", from.display());
     let folder = OutputFolder::at(options.output.as_ref().unwrap_or(from))?;
-    let name = program_name(&collected.profile).unwrap_or_else(|| "profile".into());
-    let written = results::write(&collected.profile, &name, &folder, &Ranks::All);
+    let written = collect_into(&folder, from, &found);
     // Only ours, which is empty now: the recordings were made elsewhere.
     folder.remove_recordings()?;
     match written {
@@ -50,6 +44,16 @@ pub fn collect(options: &CollectOptions) -> anyhow::Result<()> {
             Err(error)
         }
     }
+}
+
+fn collect_into(folder: &OutputFolder, from: &Path, found: &Found) -> anyhow::Result<Written> {
+    let into = results::profile_in(folder)?;
+    let collected = recordings::merge(&found.chosen, &found.others, &RunInfo::default(), None, &into)?;
+    let versions = recordings::other_versions(collected.versions.iter().map(String::as_str));
+    versions.iter().chain(&collected.notes).for_each(|note| say::note(format_args!("{note}")));
+    ensure!(!collected.profile.rows.is_empty(), "no call in the recordings of `{}`", from.display());
+    let name = program_name(&collected.profile).unwrap_or_else(|| "profile".into());
+    results::write(collected.profile, collected.file, &name, folder, &Ranks::All)
 }
 
 /// Stem of the program's file name.
