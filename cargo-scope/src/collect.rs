@@ -9,14 +9,15 @@ mod rank;
 mod tasks;
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use scope_runtime::profile::{Lane, LaneId, Profile};
 use scope_runtime::recording::{Call, CallLink, Info, Recording, Tasks};
 use scope_runtime::totals::PathTree;
 
-use self::rank::{CallIds, Columns, Failure, RegionRun};
-use crate::merged::{LinkRow, MergedProfile, Row, ThreadRow};
+use self::rank::{CallIds, Failure, RegionRun};
+use crate::merged::{Events, LinkRow, MergedProfile, Row, ThreadRow};
 
 /// What only the caller knows about a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -113,115 +114,152 @@ pub enum Error {
     },
 }
 
-/// Merges one recording per rank, in any order, each with the path that it was read from.
+/// Merges one recording per rank, in any order, each with the path that it was read from, into a
+/// profile with all events in memory.
+///
+/// # Errors
+/// See [`Merger::add`].
+pub fn merge<P: AsRef<Path>, R: RankRecording>(
+    recordings: &[(P, R)],
+    run: &RunInfo,
+) -> Result<MergedProfile, Error> {
+    let mut ranks: Vec<_> = recordings.iter().collect();
+    ranks.sort_by_key(|(_, recording)| recording.info().rank);
+    let (mut merger, mut events) = (Merger::default(), Events::default());
+    for (path, recording) in ranks {
+        events.append(merger.add(path.as_ref(), recording)?.events);
+    }
+    Ok(MergedProfile { events, ..merger.finish(run) })
+}
+
+/// The calls of one rank.
+#[derive(Debug)]
+pub struct Piece {
+    /// Their rows in [`Merger::rows`].
+    pub rows: Range<usize>,
+    /// Their columns.
+    pub events: Events,
+}
+
+/// Takes the recordings of the ranks one after the other; of each only what does not grow with its
+/// calls is kept (and, of async calls, their polls and links).
 ///
 /// Call ids count through a rank's lanes, lane 0 first, in order of entry: this takes no sorting,
 /// and keeps what timestamps cannot tell, the order of calls within one tick of the clock.
 /// Times stay as recorded; those of threads are relative to the first rank's start, so that
 /// `start_time_ns` plus one of them is on the clock of the calls.
-///
-/// # Errors
-/// When two recordings are of the same rank, a call refers to a region or a parent that is not
-/// there, or a recording changes meanwhile.
-pub fn merge<P: AsRef<Path>, R: RankRecording>(
-    recordings: &[(P, R)],
-    run: &RunInfo,
-) -> Result<MergedProfile, Error> {
-    let ranks = in_rank_order(recordings)?;
-    let origin_ns = ranks.first().map_or(0, |(_, first)| first.profile().start_ns);
-    let profile = MergedProfile { threads: Some(Vec::new()), ..MergedProfile::default() };
-    // The events of a rank whose timeline ends early are not all that was recorded, and those of async
-    // calls do not say when they ran; then the totals of all ranks are kept too.
-    let with_tasks = ranks.iter().any(|(_, rank)| !rank.tasks().tasks().is_empty());
-    let ends_early = ranks.iter().any(|(_, rank)| rank.profile().timeline_end_ns.is_some());
-    let with_paths = with_tasks || ends_early;
-    let with_links = ranks.iter().any(|(_, rank)| rank.tasks().has_links());
-    let mut merger = Merger { profile, ids: HashMap::new(), origin_ns, with_paths, with_links };
-    let mut columns = Columns::new(with_tasks);
-    for (path, recording) in &ranks {
-        merger.add_rank(path.as_ref(), recording, &mut columns)?;
-    }
-    let heads: Vec<_> = ranks.iter().map(|(_, rank)| (rank.info(), rank.profile())).collect();
-    let metadata = metadata::describe(&heads, run);
-    let mut profile = MergedProfile { metadata, events: columns.into_events(), ..merger.profile };
-    if with_paths && profile.events.start_ns.is_empty() {
-        profile.aggregates = Some(paths::aggregates(&profile));
-    }
-    Ok(profile)
-}
-
-fn in_rank_order<P: AsRef<Path>, R: RankRecording>(recordings: &[(P, R)]) -> Result<Vec<&(P, R)>, Error> {
-    let mut ranks: Vec<_> = recordings.iter().collect();
-    ranks.sort_by_key(|(_, recording)| recording.info().rank);
-    for pair in ranks.windows(2) {
-        let rank = pair[0].1.info().rank;
-        if rank == pair[1].1.info().rank {
-            let (first, second) = (pair[0].0.as_ref().to_path_buf(), pair[1].0.as_ref().to_path_buf());
-            return Err(Error::DuplicateRank { rank, first, second });
-        }
-    }
-    Ok(ranks)
-}
-
-struct Merger {
+#[derive(Debug, Default)]
+pub struct Merger {
     profile: MergedProfile,
     ids: HashMap<String, u32>,
-    /// Start of the first rank, on its recording clock.
-    origin_ns: i64,
-    with_paths: bool,
-    with_links: bool,
+    heads: Vec<Head>,
+    calls: usize,
+}
+
+/// What is kept of a recording.
+#[derive(Debug)]
+struct Head {
+    path: PathBuf,
+    info: Info,
+    profile: Profile,
+    /// The totals with what was started elsewhere below what started it.
+    linked: Option<PathTree>,
 }
 
 impl Merger {
-    fn add_rank(
-        &mut self,
-        path: &Path,
-        recording: &impl RankRecording,
-        columns: &mut Columns,
-    ) -> Result<(), Error> {
+    /// Adds the recording of a rank.
+    ///
+    /// # Errors
+    /// When there was one of this rank, a call refers to a region or a parent that is not there, or the
+    /// recording changes meanwhile.
+    pub fn add(&mut self, path: &Path, recording: &impl RankRecording) -> Result<Piece, Error> {
         let rank = recording.info().rank;
-        let runs = rank::append(columns, recording, self.with_paths).map_err(|failure| match failure {
+        if let Some(first) = self.heads.iter().find(|head| head.info.rank == rank) {
+            let (first, second) = (first.path.clone(), path.to_path_buf());
+            return Err(Error::DuplicateRank { rank, first, second });
+        }
+        let (events, runs) = rank::columns(recording).map_err(|failure| match failure {
             Failure::Dangling { lane, call, what } => {
                 Error::DamagedRecording { path: path.to_path_buf(), lane, call, what }
             }
             Failure::Miscounted => Error::ChangedRecording { path: path.to_path_buf() },
         })?;
-        for run in runs {
-            self.add_row(rank, run);
-        }
-        if self.with_paths {
-            let profile = recording.profile();
-            let rows = paths::rows(&profile.paths, &profile.regions, rank, |name| self.region_id(name));
-            paths::append(self.profile.paths.get_or_insert_default(), rows);
-        }
-        if self.with_links {
-            let profile = recording.profile();
-            let linked = recording.linked_paths();
-            let linked = linked.as_ref().unwrap_or(&profile.paths);
-            let rows = paths::rows(linked, &profile.regions, rank, |name| self.region_id(name));
-            paths::append(self.profile.linked_paths.get_or_insert_default(), rows);
-            let ids = CallIds::of_lanes(recording.tasks());
-            let row = |link: CallLink| LinkRow {
-                rank,
-                call_id: ids.of(link.call),
-                started_by: ids.of(link.started_by),
-            };
-            self.profile.links.get_or_insert_default().extend(recording.links().into_iter().map(row));
+        let first_row = self.profile.rows.len();
+        runs.into_iter().for_each(|run| self.add_row(rank, run));
+        self.calls += events.duration_ns.len();
+        if recording.tasks().has_links() {
+            self.add_links(rank, recording);
         }
         if !recording.tasks().tasks().is_empty() {
             self.add_tasks(rank, recording);
         }
-        let threads = recording.profile().lanes.iter().enumerate();
-        let threads = threads.map(|(index, lane)| thread_row(rank, index, lane, self.origin_ns));
-        self.profile.threads.get_or_insert_default().extend(threads);
-        Ok(())
+        self.heads.push(Head {
+            path: path.to_path_buf(),
+            info: recording.info().clone(),
+            profile: recording.profile().clone(),
+            linked: recording.tasks().has_links().then(|| recording.linked_paths()).flatten(),
+        });
+        Ok(Piece { rows: first_row..self.profile.rows.len(), events })
+    }
+
+    /// The rows so far, whose runs count through the events of all recordings as they came.
+    pub fn rows(&self) -> &[Row] {
+        &self.profile.rows
+    }
+
+    /// The heads of the recordings so far.
+    pub fn infos(&self) -> impl Iterator<Item = &Info> {
+        self.heads.iter().map(|head| &head.info)
+    }
+
+    /// The profile without its events.
+    pub fn finish(mut self, run: &RunInfo) -> MergedProfile {
+        self.profile.rows.sort_by_key(|row| row.rank);
+        let mut heads = std::mem::take(&mut self.heads);
+        heads.sort_by_key(|head| head.info.rank);
+        let origin_ns = heads.first().map_or(0, |first| first.profile.start_ns);
+        let (mut paths, mut threads) = (Vec::new(), Vec::new());
+        let mut linked_paths = heads.iter().any(|head| head.linked.is_some()).then(Vec::new);
+        for Head { info, profile, linked, .. } in &heads {
+            let rows = |tree: &PathTree, merger: &mut Merger| {
+                paths::rows(tree, &profile.regions, info.rank, |name| merger.region_id(name))
+            };
+            paths::append(&mut paths, rows(&profile.paths, &mut self));
+            if let Some(linked_paths) = &mut linked_paths {
+                paths::append(linked_paths, rows(linked.as_ref().unwrap_or(&profile.paths), &mut self));
+            }
+            let lanes = profile.lanes.iter().enumerate();
+            threads.extend(lanes.map(|(index, lane)| thread_row(info.rank, index, lane, origin_ns)));
+        }
+        self.profile.tasks.iter_mut().flatten().for_each(|task| tasks::begin_at(task, origin_ns));
+        let heads: Vec<_> = heads.iter().map(|head| (&head.info, &head.profile)).collect();
+        let mut profile = MergedProfile {
+            metadata: metadata::describe(&heads, run),
+            paths: Some(paths),
+            linked_paths,
+            threads: Some(threads),
+            ..self.profile
+        };
+        if self.calls == 0 && !profile.rows.is_empty() {
+            profile.aggregates = Some(paths::aggregates(&profile));
+        }
+        profile
+    }
+
+    fn add_links(&mut self, rank: u32, recording: &impl RankRecording) {
+        let ids = CallIds::of_lanes(recording.tasks());
+        let row = |link: CallLink| LinkRow {
+            rank,
+            call_id: ids.of(link.call),
+            started_by: ids.of(link.started_by),
+        };
+        self.profile.links.get_or_insert_default().extend(recording.links().into_iter().map(row));
     }
 
     fn add_tasks(&mut self, rank: u32, recording: &impl RankRecording) {
         let (profile, found) = (recording.profile(), recording.tasks());
         let ids = CallIds::of_lanes(found);
-        let rows = tasks::task_rows(profile, found, self.origin_ns);
-        self.profile.tasks.get_or_insert_default().extend(rows);
+        self.profile.tasks.get_or_insert_default().extend(tasks::task_rows(profile, found));
         self.profile.async_calls.get_or_insert_default().extend(tasks::async_rows(rank, found, &ids));
         self.profile.polls.get_or_insert_default().extend(tasks::poll_rows(rank, found, &ids));
     }
@@ -236,7 +274,7 @@ impl Merger {
             source_line: if region.line == 0 { UNKNOWN } else { region.line.into() },
             source_text: String::new(),
             tags: Vec::new(),
-            events: run.events,
+            events: self.calls + run.events.start..self.calls + run.events.end,
             // A clock that stepped back can make children longer than their parent; the file
             // has no way to say a negative sum.
             exclusive_total_ns: (run.exclusive_ns >= 0).then_some(run.exclusive_ns),

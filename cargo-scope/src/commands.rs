@@ -1,19 +1,21 @@
 //! The subcommands that start from files: `collect`, `inspect`, `export`.
 
-use std::io::{ErrorKind, Write};
+mod inspect;
+
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
 
-use crate::cli::{CollectOptions, ExportKind, ExportOptions, InspectOptions, SelectionOptions};
+pub use self::inspect::inspect;
+use crate::cli::{CollectOptions, ExportKind, ExportOptions, SelectionOptions};
 use crate::collect::RunInfo;
-use crate::cost::RegionCost;
 use crate::export::{self, ProfOptions, Ranks, Run, Selection, View};
 use crate::flame::FlameOptions;
 use crate::hdf5;
 use crate::merged::MergedProfile;
 use crate::outputs::OutputFolder;
-use crate::results::{self, FLAME_FILE, PROF_FILE, PROFILE_FILE};
+use crate::recordings::Found;
+use crate::results::{self, FLAME_FILE, PROF_FILE, PROFILE_FILE, Written};
 use crate::{build, outputs, recordings, say};
 
 /// Makes the outputs from recordings, which stay.
@@ -31,15 +33,8 @@ pub fn collect(options: &CollectOptions) -> anyhow::Result<()> {
             from.display()
         );
     }
-    let opened = recordings::open(&found.chosen);
-    let versions = opened.recordings.iter().map(|(_, recording)| recording.info().runtime_version.as_str());
-    let versions = recordings::other_versions(versions);
-    let collected = recordings::merge(opened, &found.others, &RunInfo::default(), None)?;
-    versions.iter().chain(&collected.notes).for_each(|note| say::note(format_args!("{note}")));
-    ensure!(!collected.profile.rows.is_empty(), "no call in the recordings of `{}`", from.display());
     let folder = OutputFolder::at(options.output.as_ref().unwrap_or(from))?;
-    let name = program_name(&collected.profile).unwrap_or_else(|| "profile".into());
-    let written = results::write(&collected.profile, &name, &folder, &Ranks::All);
+    let written = collect_into(&folder, from, &found);
     // Only ours, which is empty now: the recordings were made elsewhere.
     folder.remove_recordings()?;
     match written {
@@ -51,6 +46,16 @@ pub fn collect(options: &CollectOptions) -> anyhow::Result<()> {
     }
 }
 
+fn collect_into(folder: &OutputFolder, from: &Path, found: &Found) -> anyhow::Result<Written> {
+    let into = results::profile_in(folder)?;
+    let collected = recordings::merge(&found.chosen, &found.others, &RunInfo::default(), None, &into)?;
+    let versions = recordings::other_versions(collected.versions.iter().map(String::as_str));
+    versions.iter().chain(&collected.notes).for_each(|note| say::note(format_args!("{note}")));
+    ensure!(!collected.profile.rows.is_empty(), "no call in the recordings of `{}`", from.display());
+    let name = program_name(&collected.profile).unwrap_or_else(|| "profile".into());
+    results::write(collected.profile, collected.file, &name, folder, &Ranks::All)
+}
+
 /// Stem of the program's file name.
 fn program_name(profile: &MergedProfile) -> Option<String> {
     match profile.metadata_value("program")? {
@@ -59,35 +64,6 @@ fn program_name(profile: &MergedProfile) -> Option<String> {
         }
         _ => None,
     }
-}
-
-/// Prints the summary of a profile to stdout.
-///
-/// # Errors
-/// When the profile cannot be read, does not fit the selection, or cannot be printed.
-pub fn inspect(options: &InspectOptions) -> anyhow::Result<()> {
-    let path = options.profile.clone().map_or_else(latest_profile, Ok)?;
-    let (path, profile) = open(&path)?;
-    let selection = selection(&options.selection);
-    let printed = if options.cost {
-        let report = cost_report(&path, &profile, &selection)?;
-        std::io::stdout().lock().write_all(report.as_bytes())
-    } else {
-        let summary = results::summary(&label(&path, &profile), &profile, &selection)?;
-        results::print(&summary, &mut anstream::stdout().lock())
-    };
-    match printed {
-        // Whoever reads has seen enough, as with `| head`.
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
-        result => result.context("failed to print the summary"),
-    }
-}
-
-fn cost_report(path: &Path, profile: &MergedProfile, selection: &Selection) -> anyhow::Result<String> {
-    let Some(cost) = RegionCost::of(profile) else {
-        bail!("`{}` does not say what a region cost: record it again with `cargo scope run`", path.display());
-    };
-    Ok(cost.report(profile, &export::named_paths(profile, selection)?))
 }
 
 /// Writes files of one kind from one or more profiles.

@@ -6,6 +6,7 @@ mod error;
 mod files;
 mod ranks;
 mod select;
+mod statistics;
 mod view;
 
 use std::path::{Path, PathBuf};
@@ -16,6 +17,7 @@ pub use self::error::Error;
 use self::files::{Names, write_file};
 pub use self::ranks::Ranks;
 use self::select::Selected;
+pub use self::statistics::{By, CallStatistics, Spread, statistics};
 pub use self::view::View;
 use crate::flame::{self, FlameOptions};
 use crate::merged::MergedProfile;

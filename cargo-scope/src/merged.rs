@@ -19,8 +19,8 @@ pub struct MergedProfile {
     pub events: Events,
     /// Totals in place of events, one per row, for runs that kept no events.
     pub aggregates: Option<Vec<Aggregate>>,
-    /// Totals per call path, where the events are not all that was recorded (a limit was met, the
-    /// disk was full, no events were wanted): these are. Rank by rank, parents before children.
+    /// Totals per call path: of all that was recorded, also where the events are not all of it (a limit
+    /// was met, the disk was full, no events were wanted). Rank by rank, parents before children.
     pub paths: Option<Vec<PathRow>>,
     /// Threads of all ranks; `None` when the run did not track them.
     pub threads: Option<Vec<ThreadRow>>,
@@ -261,16 +261,36 @@ impl MergedProfile {
         ids.iter_mut().flatten().zip(0..).for_each(|(id, next)| *id = next);
         ids
     }
+}
 
-    /// Statistics over the calls of `row`; all zero for a row without calls.
+impl Events {
+    /// Appends the calls of another rank; of calls of a rank that has not recorded a column it says that
+    /// it is not known.
+    pub fn append(&mut self, other: Events) {
+        let (before, calls) = (self.duration_ns.len(), other.duration_ns.len());
+        let join = |column: &mut Option<Vec<i64>>, other: Option<Vec<i64>>, unknown| {
+            if column.is_some() || other.is_some() {
+                let column = column.get_or_insert_with(|| vec![unknown; before]);
+                column.extend(other.unwrap_or_else(|| vec![unknown; calls]));
+            }
+        };
+        self.start_ns.extend(other.start_ns);
+        self.duration_ns.extend(other.duration_ns);
+        join(&mut self.call_ids, other.call_ids, -1);
+        join(&mut self.parent_ids, other.parent_ids, -1);
+        join(&mut self.thread_ids, other.thread_ids, -1);
+        join(&mut self.task_ids, other.task_ids, -1);
+        join(&mut self.await_ns, other.await_ns, 0);
+        join(&mut self.gpu_durations_ns, other.gpu_durations_ns, -1);
+    }
+
+    /// Statistics over one run of calls; all zero for an empty one.
     ///
     /// # Panics
-    /// When the row's run of calls does not lie inside the columns.
-    pub fn statistics(&self, row: &Row) -> Statistics {
-        let run = row.events.clone();
-        let mut statistics =
-            Statistics::of(&self.events.start_ns[run.clone()], &self.events.duration_ns[run.clone()]);
-        if let Some(gpu) = &self.events.gpu_durations_ns {
+    /// When the run does not lie inside the columns.
+    pub fn statistics(&self, run: Range<usize>) -> Statistics {
+        let mut statistics = Statistics::of(&self.start_ns[run.clone()], &self.duration_ns[run.clone()]);
+        if let Some(gpu) = &self.gpu_durations_ns {
             let known = gpu[run].iter().copied().filter(|&ns| ns >= 0);
             (statistics.gpu_count, statistics.gpu_total_ns) =
                 known.fold((0, 0i64), |(count, total), ns| (count + 1, total.saturating_add(ns)));

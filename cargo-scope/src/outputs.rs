@@ -156,9 +156,14 @@ impl OutputFolder {
         fs::remove_dir_all(&self.recordings).map_err(failed("remove", &self.recordings))
     }
 
+    /// Takes the folder for new files away, if it is empty.
+    pub fn unstage(&self) {
+        let _ = fs::remove_dir(self.recordings.join("new"));
+    }
+
     /// Takes away what this run made, as far as it is empty.
     pub fn discard(self) {
-        let _ = fs::remove_dir(self.recordings.join("new"));
+        self.unstage();
         let _ = fs::remove_dir(&self.recordings);
         if self.created && fs::remove_dir(&self.path).is_ok() && self.number.is_some() {
             // The folders above, where they were made for this run.

@@ -48,8 +48,12 @@ impl NamedPaths {
         merged
     }
 
-    /// Adds one tree; `ids` has the region of every name so far.
-    fn add<'a>(&mut self, ids: &mut HashMap<&'a str, RegionId>, tree: &'a NamedPaths) {
+    /// Adds one tree; `ids` has the region of every name so far. Gives where each of its paths went.
+    pub(crate) fn add<'a>(
+        &mut self,
+        ids: &mut HashMap<&'a str, RegionId>,
+        tree: &'a NamedPaths,
+    ) -> Vec<PathId> {
         let mut paths: Vec<PathId> = Vec::with_capacity(tree.paths.nodes().len());
         for node in tree.paths.nodes() {
             let name = tree.name(node.region);
@@ -61,6 +65,7 @@ impl NamedPaths {
             self.paths.add_totals(path, node);
             paths.push(path);
         }
+        paths
     }
 
     /// The name of `region`; empty when it has none.

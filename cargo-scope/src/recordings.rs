@@ -12,7 +12,8 @@ use scope_runtime::profile::Profile;
 use scope_runtime::recording::Recording;
 
 pub use self::by_program::{OfProgram, by_program};
-use crate::collect::{self, RunInfo};
+use crate::collect::{Merger, RunInfo};
+use crate::hdf5::ProfileWriter;
 use crate::merged::MergedProfile;
 use crate::names::listed;
 use crate::platform;
@@ -66,54 +67,49 @@ fn order(name: &OsStr) -> Option<(u32, Vec<u64>)> {
 }
 
 /// What was recorded, and what there is to say about it.
-#[derive(Debug)]
 pub struct Collected {
-    /// All ranks that could be read.
+    /// All ranks that could be read, without their events.
     pub profile: MergedProfile,
+    /// The file that has the events, to be finished with the profile.
+    pub file: ProfileWriter,
     /// Lines for the user, each a sentence of its own.
     pub notes: Vec<String>,
     /// Whether something is missing that the recordings may still hold.
     pub incomplete: bool,
+    /// Versions of scope-runtime that recorded.
+    pub versions: Vec<String>,
 }
 
-/// Recordings that were opened, with their paths, and a line for each that could not be.
-#[derive(Debug, Default)]
-pub struct Opened {
-    /// In the order of the paths.
-    pub recordings: Vec<(PathBuf, Recording)>,
-    /// Why others cannot be read.
-    pub unreadable: Vec<String>,
-}
-
-/// Opens recordings. One that cannot be read is noted, and the others count.
-pub fn open(paths: &[PathBuf]) -> Opened {
-    let mut opened = Opened::default();
-    for path in paths {
-        match Recording::open(path) {
-            Ok(recording) => opened.recordings.push((path.clone(), recording)),
-            Err(error) => opened.unreadable.push(error.to_string()),
-        }
-    }
-    opened
-}
-
-/// Merges one recording of each rank; `others` are further ones of theirs, which are only named.
-/// How the program ended explains why a recording was not ended by it.
+/// Merges one recording of each rank into a file that is to be at `into`, one after the other, so that
+/// no more than one rank is in memory. A recording that cannot be read is noted, and the others count;
+/// `others` are further ones of ranks, which are only named. How the program ended explains why a
+/// recording was not ended by it.
 ///
 /// # Errors
-/// When they contradict each other.
+/// When they contradict each other, or the file cannot be written.
 pub fn merge(
-    opened: Opened,
+    paths: &[PathBuf],
     others: &[PathBuf],
     run: &RunInfo,
     ending: Option<Ending>,
-) -> Result<Collected, collect::Error> {
-    let mut incomplete = !opened.unreadable.is_empty();
-    let mut notes = opened.unreadable;
-    for (path, recording) in &opened.recordings {
-        incomplete |= describe(path, recording, ending, &mut notes);
+    into: &Path,
+) -> anyhow::Result<Collected> {
+    let (mut merger, mut file) = (Merger::default(), ProfileWriter::create(into)?);
+    let (mut notes, mut incomplete) = (Vec::new(), false);
+    for path in paths {
+        let recording = match Recording::open(path) {
+            Ok(recording) => recording,
+            Err(error) => {
+                notes.push(error.to_string());
+                incomplete = true;
+                continue;
+            }
+        };
+        incomplete |= describe(path, &recording, ending, &mut notes);
+        let piece = merger.add(path, &recording)?;
+        file.append(&merger.rows()[piece.rows], &piece.events)?;
     }
-    missing_ranks(&opened.recordings, &mut notes);
+    missing_ranks(&merger, &mut notes);
     if let Some(first) = others.first() {
         let names = listed(others.iter().map(|path| file_name(path)));
         let process = if others.len() == 1 { "a further process" } else { "further processes" };
@@ -121,7 +117,8 @@ pub fn merge(
         notes.push(format!("recordings of {process} are not in this profile: {names} in `{folder}`"));
         incomplete = true;
     }
-    Ok(Collected { profile: collect::merge(&opened.recordings, run)?, notes, incomplete })
+    let versions = merger.infos().map(|info| info.runtime_version.clone()).collect();
+    Ok(Collected { profile: merger.finish(run), file, notes, incomplete, versions })
 }
 
 /// The line to write where scope-runtime has another version than this command.
@@ -139,9 +136,9 @@ pub fn other_versions<'a>(versions: impl IntoIterator<Item = &'a str>) -> Option
 }
 
 /// Names the ranks that the launcher started and that left nothing.
-fn missing_ranks(recordings: &[(PathBuf, Recording)], notes: &mut Vec<String>) {
-    let size = recordings.iter().map(|(_, recording)| recording.info().ranks).max().unwrap_or(0);
-    let there: HashSet<u32> = recordings.iter().map(|(_, recording)| recording.info().rank).collect();
+fn missing_ranks(merger: &Merger, notes: &mut Vec<String>) {
+    let size = merger.infos().map(|info| info.ranks).max().unwrap_or(0);
+    let there: HashSet<u32> = merger.infos().map(|info| info.rank).collect();
     let missing: Vec<String> =
         (0..size).filter(|rank| !there.contains(rank)).map(|rank| rank.to_string()).collect();
     if !missing.is_empty() {

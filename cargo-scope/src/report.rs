@@ -42,9 +42,11 @@ pub fn write(
     options: &ProfileOptions,
     quiet: bool,
 ) -> anyhow::Result<Share> {
-    let Collected { profile, notes, incomplete } = collected;
+    let Collected { profile, file, notes, incomplete, .. } = collected;
     notes.iter().for_each(|note| say::note(format_args!("{note}")));
     if profile.rows.is_empty() && incomplete {
+        drop(file);
+        folder.unstage();
         say::note(format_args!("no profile of `{name}`: nothing in its recordings could be read"));
         return Ok(Share::None);
     }
@@ -56,7 +58,7 @@ pub fn write(
             options.ranks
         ));
     }
-    let written = results::write(&profile, name, folder, &ranks)?;
+    let written = results::write(profile, file, name, folder, &ranks)?;
     if !quiet && let Err(error) = results::summarise(&written) {
         // The files are there and complete; only the table is not.
         say::error(&error.context("failed to make the summary; the files are complete"));

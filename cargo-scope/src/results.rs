@@ -2,11 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
-
 use crate::export::{self, ProfOptions, Ranks, Run, Selection};
 use crate::flame::FlameOptions;
-use crate::hdf5;
+use crate::hdf5::ProfileWriter;
 use crate::merged::{MergedProfile, MetadataValue};
 use crate::outputs::OutputFolder;
 use crate::summary::{Layout, OutputFile, Summary};
@@ -23,7 +21,7 @@ pub const FLAME_FILE: &str = "flamegraph.svg";
 pub struct Written {
     /// Name of the run.
     pub label: String,
-    /// The profile as read back from its file, so that what is shown is what the file says.
+    /// The profile without its events.
     pub profile: MergedProfile,
     /// The ranks that have files and count in the summary.
     pub ranks: Ranks,
@@ -31,21 +29,30 @@ pub struct Written {
     pub files: Vec<PathBuf>,
 }
 
-/// Writes `profile` and the exports of these ranks to `folder`, all or none.
+/// Where the profile of a run is made that goes to `folder` with its exports.
 ///
 /// # Errors
-/// When a file cannot be written, or the profile cannot be read back. Files of an earlier run
-/// then stay.
+/// When there is no room for it.
+pub fn profile_in(folder: &OutputFolder) -> anyhow::Result<PathBuf> {
+    Ok(folder.staging()?.join(PROFILE_FILE))
+}
+
+/// Finishes `file`, which was begun where [`profile_in`] says, and writes the exports of these ranks
+/// beside it, all or none. They are made from the totals, so that no events are needed for them.
+///
+/// # Errors
+/// When a file cannot be written. Files of an earlier run then stay.
 pub fn write(
-    profile: &MergedProfile,
+    mut profile: MergedProfile,
+    file: ProfileWriter,
     label: &str,
     folder: &OutputFolder,
     ranks: &Ranks,
 ) -> anyhow::Result<Written> {
+    file.finish(&profile)?;
+    // The events are in the file, and nowhere else.
+    profile.rows.iter_mut().for_each(|row| row.events = 0..0);
     let staging = folder.staging()?;
-    let path = staging.join(PROFILE_FILE);
-    hdf5::write(profile, &path)?;
-    let profile = hdf5::read(&path).context("failed to read back the profile just written")?;
     let (selection, flame) = (of_ranks(ranks), FlameOptions::default());
     let runs = [Run { label: label.to_string(), profile: &profile }];
     export::export_prof(&runs, &staging.join(PROF_FILE), &selection, &ProfOptions::default())?;

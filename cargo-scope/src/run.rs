@@ -10,7 +10,7 @@ use crate::outputs::OutputFolder;
 use crate::program::{Ending, Ran, Recipient};
 use crate::record::{self, Start};
 use crate::report::{self, Share};
-use crate::{recordings, say, shell};
+use crate::{recordings, results, say, shell};
 
 /// Runs the program and writes its profile; gives the ending that ours has to be.
 ///
@@ -96,7 +96,8 @@ fn write_profile(
         return Ok(Share::All);
     }
     let info = report::run_info(&options.cargo, Task::Run(&options.target), program);
-    let collected = recordings::merge(recordings::open(&found.chosen), &found.others, &info, Some(ending))
+    let collected = results::profile_in(&folder)
+        .and_then(|into| recordings::merge(&found.chosen, &found.others, &info, Some(ending), &into))
         .with_context(|| report::kept(&folder))?;
     if collected.profile.rows.is_empty() && !collected.incomplete {
         // The program began a recording, so it gets its files; they show that nothing ran.

@@ -10,17 +10,23 @@
 //! profile_rank0.prof  snakeviz target/scope/heat/1/profile_rank0.prof
 //! ```
 
+mod columns;
 mod rows;
 mod table;
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 
 use anstyle::{AnsiColor, Style};
 use scope_runtime::profile::Profile;
+use scope_runtime::totals::PathId;
 use unicode_width::UnicodeWidthStr;
 
+pub use self::columns::{Column, Order};
 use self::rows::Rows;
+use self::table::Source;
 use crate::cost::{LEAST_TIMES, RegionCost};
+use crate::export::CallStatistics;
 use crate::merged::{MergedProfile, MetadataValue};
 use crate::names::{listed, visible};
 use crate::paths::NamedPaths;
@@ -32,8 +38,12 @@ use crate::units::{counted, duration};
 pub struct Summary {
     /// The line above the table, such as `heat, 8 threads`; empty for none.
     pub title: String,
-    /// Call paths, summed over all ranks that are shown.
+    /// What is known about the run, as lines of key and value below the title.
+    pub metadata: Vec<(String, String)>,
+    /// Call paths, or regions as paths of one step, summed over all ranks that are shown.
     pub paths: NamedPaths,
+    /// Statistics of each of them; `None` takes what the sums tell.
+    pub statistics: Option<Vec<CallStatistics>>,
     /// Calls that could not be kept.
     pub lost_calls: u64,
     /// Calls cut at the end of recording.
@@ -58,7 +68,7 @@ pub struct OutputFile {
 }
 
 /// How the table is laid out.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Layout {
     /// Writes ANSI styles; the caller knows whether the output is a terminal.
     pub color: bool,
@@ -68,11 +78,28 @@ pub struct Layout {
     pub max_depth: usize,
     /// Most columns of the name, beyond which its middle is left out.
     pub max_name_width: usize,
+    /// A path with less than this part of the whole is shown without what is below it.
+    pub least_part: f64,
+    /// Head of the names.
+    pub head: &'static str,
+    /// The columns; `None` takes the usual ones.
+    pub columns: Option<Vec<Column>>,
+    /// What orders the rows; `None` takes the sums of inclusive time.
+    pub order: Option<Order>,
 }
 
 impl Default for Layout {
     fn default() -> Layout {
-        Layout { color: false, max_rows: 40, max_depth: 16, max_name_width: 56 }
+        Layout {
+            color: false,
+            max_rows: 40,
+            max_depth: 16,
+            max_name_width: 56,
+            least_part: 0.001,
+            head: "call path",
+            columns: None,
+            order: None,
+        }
     }
 }
 
@@ -103,7 +130,9 @@ impl Summary {
         };
         Summary {
             title: title.to_string(),
+            metadata: Vec::new(),
             paths,
+            statistics: None,
             lost_calls: number("lost_calls"),
             open_calls: number("open_calls"),
             open_regions: match profile.metadata_value("open_regions") {
@@ -136,14 +165,19 @@ impl Summary {
         if !self.title.is_empty() {
             text.push_str(&format!("{}\n\n", paint.strong(&visible(&self.title))));
         }
-        let rows = rows::choose(&self.paths, layout);
+        self.render_metadata(&paint, &mut text);
+        let statistics = self.statistics();
+        let rows = self.rows(&statistics, layout);
         if rows.shown.is_empty() {
             text.push_str("No calls were recorded.\n");
         } else {
             let too_short = self.cost.map_or(Vec::new(), |cost| cost.too_short(&self.paths));
-            text.push_str(&table::render(&self.paths, &rows, &too_short, layout));
+            let source = Source { paths: &self.paths, statistics: &statistics, too_short: &too_short };
+            text.push_str(&table::render(&source, &rows, layout));
         }
-        self.notes(&rows).iter().for_each(|note| text.push_str(&format!("{}\n", paint.warning(note))));
+        self.notes(&rows, layout.head)
+            .iter()
+            .for_each(|note| text.push_str(&format!("{}\n", paint.warning(note))));
         if !self.files.is_empty() {
             text.push('\n');
             self.render_files(&paint, &mut text);
@@ -151,14 +185,50 @@ impl Summary {
         text
     }
 
+    /// The rows of the table with this layout, parents before children.
+    pub(crate) fn shown(&self, layout: &Layout) -> Vec<(PathId, CallStatistics)> {
+        let statistics = self.statistics();
+        let rows = self.rows(&statistics, layout).shown;
+        rows.iter().map(|row| (row.path, statistics[row.path.0 as usize].clone())).collect()
+    }
+
+    fn render_metadata(&self, paint: &Paint, text: &mut String) {
+        let width = self.metadata.iter().map(|(key, _)| key.width()).max().unwrap_or(0);
+        for (key, value) in &self.metadata {
+            let gap = " ".repeat(width - key.width());
+            let value = table::shorten(&visible(value), MAX_METADATA_WIDTH);
+            text.push_str(&format!("{}{gap}  {value}\n", paint.faint(&visible(key))));
+        }
+        if !self.metadata.is_empty() {
+            text.push('\n');
+        }
+    }
+
+    /// Statistics of each path.
+    fn statistics(&self) -> Cow<'_, [CallStatistics]> {
+        match &self.statistics {
+            Some(statistics) => Cow::Borrowed(statistics),
+            None => self.paths.paths.nodes().iter().map(CallStatistics::of_path).collect(),
+        }
+    }
+
+    fn rows(&self, statistics: &[CallStatistics], layout: &Layout) -> Rows {
+        let places = match layout.order {
+            Some(order) => order.places(&self.paths, statistics),
+            None => columns::usual_places(&self.paths),
+        };
+        rows::choose(&self.paths, &places, layout)
+    }
+
     /// What the reader must know about the numbers.
-    fn notes(&self, rows: &Rows) -> Vec<String> {
+    fn notes(&self, rows: &Rows, head: &str) -> Vec<String> {
         let mut notes = Vec::new();
         if rows.left_out > 0 {
-            let paths = counted(rows.left_out, "more call path", "more call paths");
+            let more = counted(rows.left_out, &format!("more {head}"), &format!("more {head}s"));
             let deepest = counted(rows.levels.into(), "level", "levels");
             let most = duration(rows.most_left_out_ns);
-            notes.push(format!("... {paths} of up to {most}; the tree has {deepest}"));
+            let tree = if rows.levels > 1 { format!("; the tree has {deepest}") } else { String::new() };
+            notes.push(format!("... {more} of up to {most}{tree}"));
         }
         if let Some(cost) = self.cost.filter(|_| !rows.shown.is_empty()) {
             notes.push(cost.in_all(&self.paths));
@@ -207,6 +277,8 @@ impl Summary {
     }
 }
 
+/// Most columns of a value of the metadata, beyond which its middle is left out.
+const MAX_METADATA_WIDTH: usize = 96;
 /// Most lines of files: a run of 1,000 ranks writes 2,000.
 const MAX_FILES: usize = 12;
 

@@ -6,16 +6,17 @@
 use std::path::Path;
 
 use anyhow::Context;
+use scope_runtime::recording::Recording;
 
 use crate::build::{self, Built, Outcome, Program, Task};
 use crate::cli::TestOptions;
 use crate::outputs::OutputFolder;
 use crate::program::{Ending, Ran, Recipient};
 use crate::record::{self, Start};
-use crate::recordings::{self, OfProgram, Opened};
+use crate::recordings::{self, OfProgram};
 use crate::report::{self, Share};
-use crate::say;
 use crate::units::counted;
+use crate::{results, say};
 
 /// `cargo scope test`; gives the ending that ours has to be.
 ///
@@ -92,14 +93,21 @@ fn write_profiles(
 ) -> anyhow::Result<Share> {
     let found = recordings::find(common.recordings())
         .with_context(|| format!("failed to read the folder `{}`", common.recordings().display()))?;
-    let Opened { recordings, unreadable } = recordings::open(&found.all());
-    unreadable.iter().for_each(|line| say::note(format_args!("{line}")));
-    let mut share = if unreadable.is_empty() { Share::All } else { Share::None };
+    let (mut infos, mut share) = (Vec::new(), Share::All);
+    for path in found.all() {
+        match Recording::open(&path) {
+            Ok(recording) => infos.push((path, recording.info().clone())),
+            Err(error) => {
+                say::note(format_args!("{error}"));
+                share = Share::None;
+            }
+        }
+    }
     let executables: Vec<&Path> = built.programs.iter().map(|program| program.executable.as_path()).collect();
-    let (sorted, foreign) = recordings::by_program(recordings, &executables);
+    let (sorted, foreign) = recordings::by_program(infos, &executables);
     let mut silent = Vec::new();
     for (program, recorded) in built.programs.iter().zip(sorted) {
-        if recorded.opened.recordings.is_empty() {
+        if recorded.chosen.is_empty() {
             silent.push(program);
             continue;
         }
@@ -130,8 +138,16 @@ fn write_profile(
     ending: Ending,
 ) -> anyhow::Result<Share> {
     let info = report::run_info(&options.cargo, task, program);
-    let collected = recordings::merge(recorded.opened, &recorded.others, &info, Some(ending))?;
     let folder = report::output_folder(&options.profile, built, program)?;
+    let collected = results::profile_in(&folder)
+        .and_then(|into| recordings::merge(&recorded.chosen, &recorded.others, &info, Some(ending), &into));
+    let collected = match collected {
+        Ok(collected) => collected,
+        Err(error) => {
+            folder.discard();
+            return Err(error);
+        }
+    };
     let share = report::write(collected, &program.name, &folder, &options.profile, options.cargo.quiet)?;
     // Its own is empty: the recordings are in the common folder.
     folder.remove_recordings()?;

@@ -229,7 +229,7 @@ fn runs(profile: &MergedProfile, seen: &mut Map<String, Value>) {
     let exclusive = rows().map(|row| row.exclusive_total_ns.unwrap_or(-1));
     put(seen, "rank_region_index/exclusive_totals", "int64", exclusive);
     let statistics = rows().map(|row| {
-        let s = profile.statistics(row);
+        let s = profile.events.statistics(row.events.clone());
         json!({
             "total": s.total_ns, "minimum": s.min_ns, "maximum": s.max_ns, "first": s.first_ns,
             "last": s.last_ns, "start_minimum": s.start_min_ns, "end_maximum": s.end_max_ns,

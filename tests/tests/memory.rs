@@ -1,6 +1,7 @@
-//! What recording takes in memory and on disk, however many calls there are.
+//! What recording and merging take in memory and on disk, however many calls and ranks there are.
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::process::Command;
 
 use tests::package::{Package, empty_folder};
@@ -94,4 +95,46 @@ fn past_the_event_limit_totals_are_exact_to_the_end() {
     assert_eq!(printed.text("timeline_ends"), "true");
     // Each thread may go beyond by the chunk in its hands.
     assert!((64 * MIB..(64 + 2 + LIVE_THREADS) * MIB).contains(&size), "{size} bytes");
+}
+
+/// Most memory that the command has had, in bytes; it must succeed.
+fn peak_memory(command: &mut Command) -> u64 {
+    let child = command.spawn().unwrap();
+    let (mut status, mut usage) = (0, std::mem::MaybeUninit::<libc::rusage>::uninit());
+    // SAFETY: both places are ours, and the child is waited for here alone.
+    let ended = unsafe { libc::wait4(child.id() as libc::pid_t, &mut status, 0, usage.as_mut_ptr()) };
+    assert_eq!((ended, status), (child.id() as libc::pid_t, 0), "{command:?}");
+    // SAFETY: wait4 succeeded, so it has filled the place.
+    let kib = unsafe { usage.assume_init() }.ru_maxrss;
+    u64::try_from(kib).unwrap() * 1024
+}
+
+fn collect(recordings: &Path) -> u64 {
+    let mut collect = Command::new(subcommand::binary());
+    subcommand::without_traces_of_the_test(&mut collect);
+    peak_memory(collect.arg("collect").arg(recordings))
+}
+
+#[test]
+fn ranks_are_merged_in_memory_that_does_not_grow_with_them() {
+    const CALLS_OF_A_RANK: u64 = 20_000;
+    let source = std::fs::read_to_string(tools::in_tests("programs/calls_of_a_rank.rs")).unwrap();
+    let program = Package::new("calls-of-a-rank", &source, &[]).build_optimised();
+    let peak = |ranks: u64| {
+        let folder = empty_folder(&format!("merge-{ranks}"));
+        for rank in 0..ranks {
+            let mut command = Command::new(&program);
+            subcommand::without_traces_of_the_test(&mut command);
+            command.env("PMI_RANK", rank.to_string()).env("PMI_SIZE", ranks.to_string());
+            tools::succeed(command.arg(CALLS_OF_A_RANK.to_string()).env("SCOPE_OUTPUT", &folder));
+        }
+        let peak = collect(&folder);
+        let profile = cargo_scope::hdf5::read(&folder.join("profile.h5")).unwrap();
+        assert_eq!(profile.events.start_ns.len() as u64, ranks * CALLS_OF_A_RANK);
+        std::fs::remove_dir_all(&folder).unwrap();
+        peak
+    };
+    let (few, many) = (peak(8), peak(64));
+    // The calls of the 56 ranks more would be 43 MiB in memory.
+    assert!(many <= few + 12 * MIB, "{few} bytes for 8 ranks, {many} for 64");
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 
 use crate::export::Ranks;
+use crate::summary::{Column, Order};
 
 /// Options of `collect`.
 #[derive(Debug, Args)]
@@ -20,13 +21,29 @@ pub struct CollectOptions {
 /// Options of `inspect`.
 #[derive(Debug, Args)]
 pub struct InspectOptions {
-    /// Profile (`profile.h5`, or a folder with one), of cargo-scope or scope-profiler [default: that
+    /// Profiles (`profile.h5`, or a folder with one), of cargo-scope or scope-profiler [default: that
     /// of the latest run of this cargo project]
     #[arg(value_name = "PROFILE")]
-    pub profile: Option<PathBuf>,
+    pub profiles: Vec<PathBuf>,
     /// Show what measuring cost, and the regions that are too short for it
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["flat", "sort", "columns", "top"])]
     pub cost: bool,
+    /// Show a row for each region, with its calls from everywhere, instead of the tree of call paths
+    #[arg(long)]
+    pub flat: bool,
+    /// Order rows by this column, or by `name` or `start`; in the tree those below the same path
+    /// [default: inclusive]
+    #[arg(long, value_name = "COLUMN")]
+    pub sort: Option<Order>,
+    /// Columns to show, with commas between them [default: the usual ones]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_enum)]
+    pub columns: Option<Vec<Column>>,
+    /// Show at most so many rows [default: 40 in the table, all as JSON]
+    #[arg(long, value_name = "ROWS", value_parser = clap::value_parser!(u32).range(1..))]
+    pub top: Option<u32>,
+    /// Print metadata and all statistics as JSON
+    #[arg(long, conflicts_with_all = ["cost", "columns"])]
+    pub json: bool,
     /// What to show.
     #[command(flatten)]
     pub selection: SelectionOptions,

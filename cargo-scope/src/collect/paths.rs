@@ -1,4 +1,4 @@
-//! Totals per call path, for runs whose events are not all that was recorded.
+//! Totals per call path, as rows of the file, and per region, for runs that kept no events.
 
 use std::collections::HashMap;
 
@@ -14,13 +14,12 @@ pub(super) fn rows(
     rank: u32,
     mut region_id: impl FnMut(&str) -> u32,
 ) -> Vec<PathRow> {
-    let regions: Vec<_> = regions.iter().map(|region| region_id(&region.name)).collect();
     let nodes = paths.nodes().iter();
     nodes
         .map(|node| PathRow {
             rank,
             parent: node.parent.map_or(-1, |parent| parent.0.into()),
-            region: regions[node.region.0 as usize],
+            region: region_id(&regions[node.region.0 as usize].name),
             calls: node.calls,
             open: node.open,
             cancelled: node.cancelled,

@@ -1,6 +1,6 @@
 //! The calls of one rank, lane by lane as recorded, into columns by region as in the file.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use scope_runtime::profile::{LaneId, Profile, Region, RegionId};
@@ -25,12 +25,8 @@ pub(super) struct Columns {
 
 impl Columns {
     /// No calls yet; `with_tasks` says whether any will be of a task.
-    pub(super) fn new(with_tasks: bool) -> Columns {
+    fn new(with_tasks: bool) -> Columns {
         Columns { with_tasks, ..Columns::default() }
-    }
-
-    fn len(&self) -> usize {
-        self.start_ns.len()
     }
 
     fn resize(&mut self, len: usize) {
@@ -44,7 +40,7 @@ impl Columns {
         }
     }
 
-    pub(super) fn into_events(self) -> Events {
+    fn into_events(self) -> Events {
         Events {
             start_ns: self.start_ns,
             duration_ns: self.duration_ns,
@@ -77,41 +73,39 @@ pub(super) enum Failure {
     Miscounted,
 }
 
-/// Appends the calls of `recording` to `columns`: region by region in the order of the recording,
-/// inside a region lane by lane, on a lane in order of entry. Gives the regions that have calls.
+/// The calls of `recording` as columns: region by region in the order of the recording, inside a region
+/// lane by lane, on a lane in order of entry. Gives the regions that have calls or totals too, with
+/// their runs in the columns.
 ///
 /// The totals of the recording say how many calls each region has, so that every call is put in
 /// its place at once. Should they be wrong, as when a piece of the file went bad since it was
 /// opened, or where the timeline ends before the totals do, the calls are counted first.
-///
-/// With `keep_empty` regions without a call in the timeline come too.
-pub(super) fn append<'a, R: RankRecording>(
-    columns: &mut Columns,
-    recording: &'a R,
-    keep_empty: bool,
-) -> Result<Vec<RegionRun<'a>>, Failure> {
-    let mut runs = place(columns, recording)?;
-    runs.retain(|run| keep_empty || !run.events.is_empty());
-    Ok(runs)
+pub(super) fn columns<R: RankRecording>(recording: &R) -> Result<(Events, Vec<RegionRun<'_>>), Failure> {
+    let profile = recording.profile();
+    let mut columns = Columns::new(!recording.tasks().tasks().is_empty());
+    let mut runs = place(&mut columns, recording)?;
+    let paths = profile.paths.nodes().iter();
+    let totalled: HashSet<&str> = paths
+        .filter_map(|path| profile.regions.get(path.region.0 as usize))
+        .map(|region| region.name.as_str())
+        .collect();
+    runs.retain(|run| !run.events.is_empty() || totalled.contains(run.region.name.as_str()));
+    Ok((columns.into_events(), runs))
 }
 
 fn place<'a, R: RankRecording>(
     columns: &mut Columns,
     recording: &'a R,
 ) -> Result<Vec<RegionRun<'a>>, Failure> {
-    let before = columns.len();
     let profile = recording.profile();
     let ids = || CallIds::of_lanes(recording.tasks());
-    if profile.timeline_end_ns.is_some() {
-        return Placement::new(profile, &counts_by_calls(recording), before, ids()).place(columns, recording);
-    }
-    match Placement::new(profile, &counts_by_totals(profile), before, ids()).place(columns, recording) {
-        Err(Failure::Miscounted) => {
-            columns.resize(before);
-            Placement::new(profile, &counts_by_calls(recording), before, ids()).place(columns, recording)
+    if profile.timeline_end_ns.is_none() {
+        match Placement::new(profile, &counts_by_totals(profile), ids()).place(columns, recording) {
+            Err(Failure::Miscounted) => (),
+            placed => return placed,
         }
-        placed => placed,
     }
+    Placement::new(profile, &counts_by_calls(recording), ids()).place(columns, recording)
 }
 
 /// Calls of each region, by the totals of its call paths.
@@ -150,7 +144,7 @@ struct Placement<'a> {
 }
 
 impl<'a> Placement<'a> {
-    fn new(profile: &'a Profile, counts: &[u64], first: usize, ids: CallIds) -> Placement<'a> {
+    fn new(profile: &'a Profile, counts: &[u64], ids: CallIds) -> Placement<'a> {
         let mut by_name = HashMap::new();
         let mut runs = Vec::new();
         let mut sizes: Vec<usize> = Vec::new();
@@ -164,7 +158,7 @@ impl<'a> Placement<'a> {
             sizes[run] += *count as usize;
             run_of.push(run);
         }
-        let mut start = first;
+        let mut start = 0;
         for (run, size) in runs.iter_mut().zip(sizes) {
             run.events = start..start + size;
             start += size;
@@ -178,7 +172,7 @@ impl<'a> Placement<'a> {
         columns: &mut Columns,
         recording: &impl RankRecording,
     ) -> Result<Vec<RegionRun<'a>>, Failure> {
-        columns.resize(self.runs.last().map_or(columns.len(), |run| run.events.end));
+        columns.resize(self.runs.last().map_or(0, |run| run.events.end));
         let tasks = recording.tasks();
         let mut lane_tasks = Vec::new();
         for lane in 0..recording.profile().lanes.len() as u32 {

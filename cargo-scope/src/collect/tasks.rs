@@ -10,8 +10,8 @@ use crate::merged::{AsyncRow, PollRow, TaskRow};
 /// Kind of all our tasks.
 const TASK: &str = "task";
 
-/// The tasks of a rank, in order of their begin.
-pub(super) fn task_rows(profile: &Profile, tasks: &Tasks, origin_ns: i64) -> Vec<TaskRow> {
+/// The tasks of a rank, in order of their begin; times are still on the recording clock.
+pub(super) fn task_rows(profile: &Profile, tasks: &Tasks) -> Vec<TaskRow> {
     let rows = tasks.tasks().iter().zip(0i64..);
     rows.map(|(task, index)| {
         let RegionId(region) = task.region;
@@ -20,8 +20,8 @@ pub(super) fn task_rows(profile: &Profile, tasks: &Tasks, origin_ns: i64) -> Vec
             rank: profile.rank,
             index,
             thread_index: task.last_lane.into(),
-            created_ns: task.start_ns.wrapping_sub(origin_ns),
-            done_ns: if task.open { UNKNOWN } else { task.end_ns.wrapping_sub(origin_ns) },
+            created_ns: task.start_ns,
+            done_ns: if task.open { UNKNOWN } else { task.end_ns },
             steps: i64::try_from(task.polls).unwrap_or(i64::MAX),
             running_ns: task.busy_ns,
             suspended_ns: task.wall_ns.wrapping_sub(task.busy_ns),
@@ -34,6 +34,14 @@ pub(super) fn task_rows(profile: &Profile, tasks: &Tasks, origin_ns: i64) -> Vec
         }
     })
     .collect()
+}
+
+/// Makes the times of a task relative to the start of the run.
+pub(super) fn begin_at(task: &mut TaskRow, origin_ns: i64) {
+    task.created_ns = task.created_ns.wrapping_sub(origin_ns);
+    if task.done_ns != UNKNOWN {
+        task.done_ns = task.done_ns.wrapping_sub(origin_ns);
+    }
 }
 
 /// The calls of a rank that ran in parts.

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::layout::{DURATIONS, EVENTS, INDEX, LINKED_PATHS, OPTIONAL_EVENTS, PATHS, START_DELTAS};
 use super::layout::{ROW_AGGREGATE, ROW_IDENTITY};
-use crate::merged::{MergedProfile, PathRow};
+use crate::merged::{Events, MergedProfile, PathRow};
 
 /// What does not fit, and the dataset that it would be in.
 pub(super) struct Mistake {
@@ -18,9 +18,14 @@ fn mistake(group: &str, dataset: &str, cause: String) -> Result<(), Mistake> {
 
 /// Checks everything that the exporters rely on when they index one column by another.
 pub(super) fn check(profile: &MergedProfile) -> Result<(), Mistake> {
-    check_columns(profile)?;
+    check_columns(&profile.events)?;
+    check_index(profile, profile.events.duration_ns.len())
+}
+
+/// The same for a profile whose events, `calls` of them, are elsewhere.
+pub(super) fn check_index(profile: &MergedProfile, calls: usize) -> Result<(), Mistake> {
     check_identity(profile)?;
-    check_runs(profile)?;
+    check_runs(profile, calls)?;
     check_paths(profile)?;
     match &profile.aggregates {
         Some(totals) if totals.len() != profile.rows.len() => mistake(
@@ -32,14 +37,15 @@ pub(super) fn check(profile: &MergedProfile) -> Result<(), Mistake> {
     }
 }
 
-fn check_columns(profile: &MergedProfile) -> Result<(), Mistake> {
-    let calls = profile.events.duration_ns.len();
+/// The columns of calls must be of one length.
+pub(super) fn check_columns(events: &Events) -> Result<(), Mistake> {
+    let calls = events.duration_ns.len();
     let wrong = |len: usize| format!("has {len} entries where {DURATIONS} has {calls}");
-    if profile.events.start_ns.len() != calls {
-        return mistake(EVENTS, START_DELTAS, wrong(profile.events.start_ns.len()));
+    if events.start_ns.len() != calls {
+        return mistake(EVENTS, START_DELTAS, wrong(events.start_ns.len()));
     }
     for column in OPTIONAL_EVENTS {
-        if let Some(values) = (column.get)(&profile.events).filter(|values| values.len() != calls) {
+        if let Some(values) = (column.get)(events).filter(|values| values.len() != calls) {
             return mistake(EVENTS, column.name, wrong(values.len()));
         }
     }
@@ -96,8 +102,7 @@ fn check_path_table(
 }
 
 /// The rows' runs must lie inside the columns, and no call belongs to two rows.
-fn check_runs(profile: &MergedProfile) -> Result<(), Mistake> {
-    let calls = profile.events.duration_ns.len();
+fn check_runs(profile: &MergedProfile, calls: usize) -> Result<(), Mistake> {
     let mut runs: Vec<_> = profile.rows.iter().map(|row| (row.events.start, row.events.end)).collect();
     if let Some((start, end)) = runs.iter().find(|(start, end)| start > end || *end > calls) {
         return mistake(INDEX, "event_counts", format!("has a row of calls {start} to {end} of {calls}"));

@@ -3,11 +3,11 @@
 use rayon::prelude::*;
 use rust_hdf5::format::FormatResult;
 use rust_hdf5::format::messages::filter::apply_filters;
-use rust_hdf5::{FilterPipeline, H5Group, H5Type, Hdf5Error};
+use rust_hdf5::{FilterPipeline, H5Dataset, H5Group, H5Type, Hdf5Error};
 
 /// Entries per chunk of a compressed column: 256 KiB of integers, a quarter of the cache that
 /// the C library gives a dataset by default.
-const CHUNK: usize = 32_768;
+pub(super) const CHUNK: usize = 32_768;
 /// The lowest level at which the deflate at hand looks for matches instead of guessing: a third
 /// less space than level 1 for a quarter more time, and less than other zlibs at level 4.
 const DEFLATE_LEVEL: u32 = 2;
@@ -15,7 +15,7 @@ const DEFLATE_LEVEL: u32 = 2;
 const PLAIN_BYTES: usize = 64 << 10;
 
 /// An integer that columns are made of.
-pub(super) trait Number: H5Type + Send + Sync {
+pub(super) trait Number: H5Type + Copy + Send + Sync {
     fn put(self, bytes: &mut Vec<u8>);
 }
 
@@ -64,30 +64,46 @@ fn write_compressed<T: Number>(
     mut values: impl ExactSizeIterator<Item = T>,
 ) -> Result<(), Hdf5Error> {
     let len = values.len();
-    let chunk = CHUNK.min(len);
-    let chunk_bytes = chunk * T::element_size();
-    let pipeline = FilterPipeline::shuffle_deflate(T::element_size() as u32, DEFLATE_LEVEL);
-    let dataset = group.new_dataset::<T>().shape([len]).chunk(&[chunk]).filter_pipeline(pipeline.clone());
-    let dataset = dataset.create(name)?;
-    let mut batch = vec![Vec::with_capacity(chunk_bytes); rayon::current_num_threads()];
+    let dataset = new_growing::<T>(group, name)?;
     let mut written = 0;
+    let mut batch = Vec::with_capacity(CHUNK * rayon::current_num_threads());
     while values.len() > 0 {
-        for bytes in &mut batch {
-            bytes.clear();
-            values.by_ref().take(chunk).for_each(|value| value.put(bytes));
-        }
-        let full = batch.iter_mut().filter(|bytes| !bytes.is_empty());
+        batch.clear();
+        batch.extend(values.by_ref().take(batch.capacity()));
+        let chunks: Vec<&[T]> = batch.chunks(CHUNK).collect();
+        write_chunks(&dataset, written, &chunks)?;
+        written += chunks.len();
+    }
+    dataset.extend(&[len])
+}
+
+/// A compressed dataset without entries, to which chunks can be written until it is given its length.
+pub(super) fn new_growing<T: Number>(group: &H5Group, name: &str) -> Result<H5Dataset, Hdf5Error> {
+    let dataset = group.new_dataset::<T>().shape([0]).max_shape(&[None]).chunk(&[CHUNK]);
+    dataset.filter_pipeline(pipeline::<T>()).create(name)
+}
+
+fn pipeline<T: Number>() -> FilterPipeline {
+    FilterPipeline::shuffle_deflate(T::element_size() as u32, DEFLATE_LEVEL)
+}
+
+/// Compresses chunks, all at a time, and writes them from chunk `first` on.
+pub(super) fn write_chunks<T: Number>(
+    dataset: &H5Dataset,
+    first: usize,
+    chunks: &[&[T]],
+) -> Result<(), Hdf5Error> {
+    let pipeline = pipeline::<T>();
+    let pack = |values: &&[T]| {
+        let mut bytes = Vec::with_capacity(CHUNK * T::element_size());
+        values.iter().for_each(|value| value.put(&mut bytes));
         // The last chunk is stored whole; what is behind the end of the dataset is never read.
-        full.for_each(|bytes| bytes.resize(chunk_bytes, 0));
-        let packed: FormatResult<Vec<Vec<u8>>> = batch
-            .par_iter()
-            .filter(|bytes| !bytes.is_empty())
-            .map(|bytes| apply_filters(&pipeline, bytes))
-            .collect();
-        for bytes in packed? {
-            dataset.write_chunk_raw(written, &bytes, NO_FILTER_LEFT_OUT)?;
-            written += 1;
-        }
+        bytes.resize(CHUNK * T::element_size(), 0);
+        apply_filters(&pipeline, &bytes)
+    };
+    let packed: FormatResult<Vec<Vec<u8>>> = chunks.par_iter().map(pack).collect();
+    for (chunk, bytes) in (first..).zip(packed?) {
+        dataset.write_chunk_raw(chunk, &bytes, NO_FILTER_LEFT_OUT)?;
     }
     Ok(())
 }

@@ -39,6 +39,7 @@ pub(super) const LINKED_PATHS: &str = "cargo_scope_linked_paths";
 pub(super) const EXACT_NAMES: &str = "exact_names";
 
 pub(super) const START_DELTAS: &str = "start_deltas";
+pub(super) const AWAIT: &str = "await_ns";
 pub(super) const START_TIMES: &str = "start_times";
 pub(super) const DURATIONS: &str = "durations";
 pub(super) const END_TIMES: &str = "end_times";
@@ -199,14 +200,17 @@ pub(super) const TASK_TABLE: &[Column<TaskRow>] = &[
 /// A column of [`Events`] that is absent where it was not recorded.
 pub(super) struct EventColumn {
     pub(super) name: &'static str,
+    /// Stands for calls of ranks that have not recorded it.
+    pub(super) unknown: i64,
     pub(super) get: fn(&Events) -> Option<&Vec<i64>>,
     pub(super) set: fn(&mut Events, Vec<i64>),
 }
 
 macro_rules! event_column {
-    ($name:literal => $field:ident) => {
+    ($name:literal => $field:ident, $unknown:literal) => {
         EventColumn {
             name: $name,
+            unknown: $unknown,
             get: |events| events.$field.as_ref(),
             set: |events, values| events.$field = Some(values),
         }
@@ -215,12 +219,12 @@ macro_rules! event_column {
 
 /// `events`: the optional columns; the schema has no unsigned ones among them.
 pub(super) const OPTIONAL_EVENTS: &[EventColumn] = &[
-    event_column!("call_ids" => call_ids),
-    event_column!("parent_ids" => parent_ids),
-    event_column!("thread_ids" => thread_ids),
-    event_column!("task_ids" => task_ids),
-    event_column!("await_ns" => await_ns),
-    event_column!("gpu_durations" => gpu_durations_ns),
+    event_column!("call_ids" => call_ids, -1),
+    event_column!("parent_ids" => parent_ids, -1),
+    event_column!("thread_ids" => thread_ids, -1),
+    event_column!("task_ids" => task_ids, -1),
+    event_column!("await_ns" => await_ns, 0),
+    event_column!("gpu_durations" => gpu_durations_ns, -1),
 ];
 
 /// Members of the compound `summary_statistics`: packed, little-endian, eight bytes each.

@@ -1,7 +1,7 @@
 //! `profile.h5`: HDF5 schema 3 of scope-profiler 0.7.5, written and read.
 //!
-//! [`write()`] takes a [`MergedProfile`](crate::merged::MergedProfile) to a file, [`read`] brings
-//! one back, from files of the Python package too (schemas 1 to 3). The layout is described once,
+//! [`write()`] takes a [`MergedProfile`](crate::merged::MergedProfile) to a file, [`ProfileWriter`] one
+//! whose events come in pieces; [`read`] brings one back, from files of the Python package too (schemas 1 to 3). The layout is described once,
 //! in `layout`; this is also what a second writer, with the C library, is to follow.
 
 mod check;
@@ -9,6 +9,7 @@ mod column;
 #[cfg(test)]
 mod damaged_tests;
 mod error;
+mod growing;
 mod headers;
 mod layout;
 pub(crate) mod publish;
@@ -23,4 +24,4 @@ mod write;
 pub use error::Error;
 pub use layout::SCHEMA as SCHEMA_VERSION;
 pub use read::read;
-pub use write::write;
+pub use write::{ProfileWriter, write};

@@ -1,18 +1,20 @@
 //! Writing the profile file.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
-use std::path::Path;
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
 
 use rust_hdf5::types::CompoundType;
 use rust_hdf5::{DatatypeMessage, H5File, H5Group, H5Type, Hdf5Error};
 
 use super::Error;
-use super::check::check;
+use super::check::{Mistake, check, check_columns, check_index};
 use super::column::{self, Number};
+use super::growing::Growing;
 use super::layout::*;
 use super::publish::Temporary;
-use crate::merged::{MergedProfile, MetadataValue, Row};
+use crate::merged::{Events, MergedProfile, MetadataValue, Row, Statistics};
 
 /// Bytes of events from which on their columns are compressed.
 const COMPRESS_FROM_BYTES: usize = 1 << 20;
@@ -41,30 +43,145 @@ const VISIBLE_NUL: &str = "\u{2400}";
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn write(profile: &MergedProfile, path: &Path) -> Result<(), Error> {
-    check(profile).map_err(|mistake| Error::Inconsistent {
-        path: path.to_path_buf(),
-        object: mistake.object,
-        cause: mistake.cause,
-    })?;
-    let temporary = Temporary::beside(path).map_err(|e| Error::io(path, "create", e))?;
-    // The name is ours alone, so a lock protects nothing, and some file systems have none.
-    let file = H5File::options()
-        .no_locking()
-        .create(temporary.path())
-        .map_err(|e| Error::io(path, "create", io_error(e)))?;
-    let writer = Writer { path, compress: event_bytes(profile) >= COMPRESS_FROM_BYTES };
-    let written = writer.write_profile(&file, profile);
-    // Closed in either case: left to its own, the file would report a second failure.
-    let closed = if written.is_ok() { file.close() } else { file.close_no_sync() };
-    written?;
-    closed.map_err(writer.failed("the end"))?;
-    temporary.publish(path).map_err(|e| Error::io(path, "rename a finished file to", e))
+    check(profile).map_err(inconsistent(path))?;
+    let mut writer = ProfileWriter::create(path)?;
+    writer.append(&profile.rows, &profile.events)?;
+    writer.finish(profile)
 }
 
-/// Bytes that the event columns of `profile` take uncompressed.
-fn event_bytes(profile: &MergedProfile) -> usize {
-    let optional = OPTIONAL_EVENTS.iter().filter(|column| (column.get)(&profile.events).is_some()).count();
-    profile.events.duration_ns.len() * (2 + optional) * 8
+/// A profile file whose events come in pieces, so that they are never in memory all at once.
+pub struct ProfileWriter {
+    /// Final place of the file.
+    path: PathBuf,
+    temporary: Temporary,
+    file: H5File,
+    /// The columns of events in the order of the file, those that any piece has.
+    columns: Vec<Growing>,
+    /// Where they go, once they are so long that they are compressed.
+    events: Option<H5Group>,
+    calls: usize,
+    /// By rank and region.
+    statistics: HashMap<(u32, u32), Statistics>,
+}
+
+impl ProfileWriter {
+    /// Begins a file that is to be at `path`; until it is finished it is a temporary sibling.
+    ///
+    /// # Errors
+    /// When it cannot be created.
+    pub fn create(path: &Path) -> Result<ProfileWriter, Error> {
+        let temporary = Temporary::beside(path).map_err(|e| Error::io(path, "create", e))?;
+        // The name is ours alone, so a lock protects nothing, and some file systems have none.
+        let file = H5File::options()
+            .no_locking()
+            .create(temporary.path())
+            .map_err(|e| Error::io(path, "create", io_error(e)))?;
+        let columns = vec![Growing::new(START_DELTAS), Growing::new(DURATIONS)];
+        Ok(ProfileWriter {
+            path: path.to_path_buf(),
+            temporary,
+            file,
+            columns,
+            events: None,
+            calls: 0,
+            statistics: HashMap::new(),
+        })
+    }
+
+    /// Appends calls and looks at those of `rows`, whose runs count from the first call of the file on.
+    /// A column that only some pieces have says of the calls of others that it is not known.
+    ///
+    /// # Errors
+    /// When the columns or runs do not fit together, or cannot be written.
+    pub fn append(&mut self, rows: &[Row], events: &Events) -> Result<(), Error> {
+        check_columns(events).map_err(inconsistent(&self.path))?;
+        let calls = events.duration_ns.len();
+        let mut runs = Vec::with_capacity(rows.len());
+        for row in rows {
+            let local = |at: usize| at.checked_sub(self.calls).filter(|&at| at <= calls);
+            let run = local(row.events.start).zip(local(row.events.end)).filter(|(start, end)| start <= end);
+            let Some((start, end)) = run else {
+                let cause = format!("has a row of calls {} to {}", row.events.start, row.events.end);
+                let mistake = Mistake { object: format!("{INDEX}/event_counts"), cause };
+                return Err(inconsistent(&self.path)(mistake));
+            };
+            self.statistics.insert((row.rank, row.region), events.statistics(start..end));
+            runs.push(start..end);
+        }
+        // Readers take task and waiting time together; zero is the schema's default.
+        let needs = |column: &EventColumn| {
+            (column.get)(events).is_some() || (column.name == AWAIT && events.task_ids.is_some())
+        };
+        for column in OPTIONAL_EVENTS.iter().filter(|column| needs(column)) {
+            self.begin(column)?;
+        }
+        if (self.calls + calls) * self.columns.len() * size_of::<i64>() >= COMPRESS_FROM_BYTES {
+            self.begin_compressing()?;
+        }
+        self.extend(START_DELTAS, start_deltas(&runs, &events.start_ns))?;
+        self.extend(DURATIONS, events.duration_ns.iter().copied())?;
+        for column in OPTIONAL_EVENTS {
+            match (column.get)(events) {
+                Some(values) => self.extend(column.name, values.iter().copied())?,
+                None => self.extend(column.name, std::iter::repeat_n(column.unknown, calls))?,
+            }
+        }
+        self.calls += calls;
+        Ok(())
+    }
+
+    /// Adds a column, which is not known of the calls so far.
+    fn begin(&mut self, column: &EventColumn) -> Result<(), Error> {
+        if self.columns.iter().any(|there| there.name() == column.name) {
+            return Ok(());
+        }
+        self.columns.push(Growing::new(column.name));
+        self.extend(column.name, std::iter::repeat_n(column.unknown, self.calls))
+    }
+
+    fn begin_compressing(&mut self) -> Result<(), Error> {
+        if self.events.is_none() {
+            self.events = Some(self.file.create_group(EVENTS).map_err(failed(&self.path, EVENTS))?);
+        }
+        Ok(())
+    }
+
+    /// Appends to a column, if there is such a one.
+    fn extend(&mut self, name: &str, values: impl Iterator<Item = i64>) -> Result<(), Error> {
+        let Some(column) = self.columns.iter_mut().find(|column| column.name() == name) else {
+            return Ok(());
+        };
+        let appended = column.append(self.events.as_ref(), values);
+        appended.map_err(failed(&self.path, &format!("{EVENTS}/{name}")))
+    }
+
+    /// Writes all but the events of `profile`, and puts the file in its place.
+    ///
+    /// # Errors
+    /// When the profile contradicts itself or the calls that were appended, or the file cannot be
+    /// written. A previous file in its place then stays as it was, and nothing is left beside it.
+    pub fn finish(self, profile: &MergedProfile) -> Result<(), Error> {
+        let ProfileWriter { path, temporary, file, columns, events, calls, statistics } = self;
+        let path = path.as_path();
+        let writer = Writer { path, compress: events.is_some(), columns, events, statistics };
+        let checked = check_index(profile, calls).map_err(inconsistent(path));
+        let written = checked.and_then(|()| writer.write_profile(&file, profile));
+        // Closed in either case: left to its own, the file would report a second failure.
+        let closed = if written.is_ok() { file.close() } else { file.close_no_sync() };
+        written?;
+        closed.map_err(failed(path, "the end"))?;
+        temporary.publish(path).map_err(|e| Error::io(path, "rename a finished file to", e))
+    }
+}
+
+fn inconsistent(path: &Path) -> impl Fn(Mistake) -> Error + use<> {
+    let path = path.to_path_buf();
+    move |mistake| Error::Inconsistent { path: path.clone(), object: mistake.object, cause: mistake.cause }
+}
+
+fn failed(path: &Path, object: &str) -> impl Fn(Hdf5Error) -> Error + use<> {
+    let (path, object) = (path.to_path_buf(), object.to_string());
+    move |error| Error::Write { path: path.clone(), object: object.clone(), cause: cause(&error) }
 }
 
 fn io_error(error: Hdf5Error) -> std::io::Error {
@@ -78,10 +195,13 @@ struct Writer<'a> {
     /// Final place of the file, for messages.
     path: &'a Path,
     compress: bool,
+    columns: Vec<Growing>,
+    events: Option<H5Group>,
+    statistics: HashMap<(u32, u32), Statistics>,
 }
 
 impl Writer<'_> {
-    fn write_profile(&self, file: &H5File, profile: &MergedProfile) -> Result<(), Error> {
+    fn write_profile(self, file: &H5File, profile: &MergedProfile) -> Result<(), Error> {
         let (names, rows) = used_regions(profile);
         let layout = if profile.aggregates.is_some() { AGGREGATE } else { COLUMNAR };
         file.set_attr_numeric(SCHEMA_ATTRIBUTE, &SCHEMA).map_err(self.failed(SCHEMA_ATTRIBUTE))?;
@@ -101,7 +221,6 @@ impl Writer<'_> {
                 self.write_table(&index, ROW_OPTIONAL, &rows)?;
                 self.write_texts(&index, EVENT_METADATA, &vec![NO_EVENT_METADATA; rows.len()])?;
                 self.write_statistics(&index, profile)?;
-                self.write_events(&self.group(file, EVENTS)?, profile)?;
             }
         }
         if let Some(paths) = &profile.paths {
@@ -125,7 +244,7 @@ impl Writer<'_> {
         if let Some(paths) = &profile.linked_paths {
             self.write_table(&self.group(file, LINKED_PATHS)?, PATH_TABLE, paths)?;
         }
-        Ok(())
+        if profile.aggregates.is_some() { Ok(()) } else { self.write_events(file) }
     }
 
     fn group(&self, file: &H5File, name: &str) -> Result<H5Group, Error> {
@@ -176,7 +295,7 @@ impl Writer<'_> {
     fn write_statistics(&self, group: &H5Group, profile: &MergedProfile) -> Result<(), Error> {
         let mut bytes = Vec::with_capacity(profile.rows.len() * STATISTICS_SIZE);
         for row in &profile.rows {
-            let statistics = profile.statistics(row);
+            let statistics = self.statistics.get(&(row.rank, row.region)).copied().unwrap_or_default();
             bytes.extend(STATISTICS_MEMBERS.iter().flat_map(|(_, member)| member.bytes(&statistics)));
         }
         group
@@ -188,17 +307,14 @@ impl Writer<'_> {
             .map_err(self.failed_in(group, STATISTICS))
     }
 
-    fn write_events(&self, group: &H5Group, profile: &MergedProfile) -> Result<(), Error> {
-        self.write_numbers(group, START_DELTAS, start_deltas(profile))?;
-        self.write_numbers(group, DURATIONS, profile.events.duration_ns.iter().copied())?;
-        for column in OPTIONAL_EVENTS {
-            if let Some(values) = (column.get)(&profile.events) {
-                self.write_numbers(group, column.name, values.iter().copied())?;
-            }
-        }
-        if profile.events.task_ids.is_some() && profile.events.await_ns.is_none() {
-            // Readers take the two together; zero is the schema's default.
-            self.write_numbers(group, "await_ns", vec![0i64; profile.events.duration_ns.len()].into_iter())?;
+    fn write_events(self, file: &H5File) -> Result<(), Error> {
+        let group = match self.events {
+            Some(group) => group,
+            None => self.group(file, EVENTS)?,
+        };
+        for column in self.columns {
+            let object = format!("{EVENTS}/{}", column.name());
+            column.finish(&group, self.compress).map_err(failed(self.path, &object))?;
         }
         Ok(())
     }
@@ -225,8 +341,7 @@ impl Writer<'_> {
     }
 
     fn failed(&self, object: &str) -> impl Fn(Hdf5Error) -> Error + use<> {
-        let (path, object) = (self.path.to_path_buf(), object.to_string());
-        move |error| Error::Write { path: path.clone(), object: object.clone(), cause: cause(&error) }
+        failed(self.path, object)
     }
 
     fn failed_in(&self, group: &H5Group, dataset: &str) -> impl Fn(Hdf5Error) -> Error + use<> {
@@ -240,14 +355,12 @@ fn cause(error: &Hdf5Error) -> String {
     text.trim_start_matches("hdf5-io error: ").trim_start_matches("I/O error: ").to_string()
 }
 
-/// The starts as the file has them: per row the first one as it is, then differences.
-fn start_deltas(profile: &MergedProfile) -> impl ExactSizeIterator<Item = i64> + '_ {
-    let starts = &profile.events.start_ns;
+/// The starts as the file has them: per run the first one as it is, then differences.
+fn start_deltas(runs: &[Range<usize>], starts: &[i64]) -> impl Iterator<Item = i64> {
     let mut absolute = vec![true; starts.len()];
-    profile
-        .rows
-        .iter()
-        .for_each(|row| absolute[row.events.clone()].iter_mut().skip(1).for_each(|a| *a = false));
+    for run in runs {
+        absolute[run.clone()].iter_mut().skip(1).for_each(|a| *a = false);
+    }
     (0..starts.len()).map(move |position| match absolute[position] {
         true => starts[position],
         false => starts[position].wrapping_sub(starts[position - 1]),

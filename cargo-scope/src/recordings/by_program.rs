@@ -6,15 +6,13 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use scope_runtime::recording::{Info, Recording};
-
-use super::Opened;
+use scope_runtime::recording::Info;
 
 /// The recordings of one program.
 #[derive(Debug, Default)]
 pub struct OfProgram {
     /// The first of each rank.
-    pub opened: Opened,
+    pub chosen: Vec<PathBuf>,
     /// Further ones of a rank, of child processes that are the same program.
     pub others: Vec<PathBuf>,
 }
@@ -23,20 +21,17 @@ pub struct OfProgram {
 /// programs that these have started.
 ///
 /// The file name decides, which cargo makes unique: a launcher may give another path to it.
-pub fn by_program(
-    recordings: Vec<(PathBuf, Recording)>,
-    executables: &[&Path],
-) -> (Vec<OfProgram>, Vec<PathBuf>) {
+pub fn by_program(recordings: Vec<(PathBuf, Info)>, executables: &[&Path]) -> (Vec<OfProgram>, Vec<PathBuf>) {
     let mut programs: Vec<OfProgram> = executables.iter().map(|_| OfProgram::default()).collect();
     let mut foreign = Vec::new();
     let mut in_order = recordings;
-    in_order.sort_by_key(|(_, recording)| recording.info().wall_start_ns);
+    in_order.sort_by_key(|(_, info)| info.wall_start_ns);
     let mut ranks = HashSet::new();
-    for (path, recording) in in_order {
-        let name = program_name(recording.info());
+    for (path, info) in in_order {
+        let name = program_name(&info);
         match executables.iter().position(|executable| executable.file_name() == name.file_name()) {
-            Some(index) if ranks.insert((index, recording.info().rank)) => {
-                programs[index].opened.recordings.push((path, recording));
+            Some(index) if ranks.insert((index, info.rank)) => {
+                programs[index].chosen.push(path);
             }
             Some(index) => programs[index].others.push(path),
             None => foreign.push(path),

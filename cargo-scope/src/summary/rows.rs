@@ -1,4 +1,4 @@
-//! Which call paths are shown: the longest ones, each with all that is above it.
+//! Which call paths are shown: the first ones of an order, each with all that is above it.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -10,7 +10,7 @@ use crate::paths::NamedPaths;
 
 /// The rows of the table, and what is not in it.
 pub(super) struct Rows {
-    /// Parents before children, siblings by descending inclusive time.
+    /// Parents before children, siblings in their order.
     pub(super) shown: Vec<Shown>,
     /// Call paths that have no row.
     pub(super) left_out: u64,
@@ -30,11 +30,8 @@ pub(super) struct Shown {
     pub(super) continues: Vec<bool>,
 }
 
-/// A path with less than this part of the whole is shown without what is below it.
-const LEAST_PART: f64 = 0.001;
-
-/// Chooses the rows of `paths`.
-pub(super) fn choose(paths: &NamedPaths, layout: &Layout) -> Rows {
+/// Chooses the rows of `paths`; `places` has the place of each in the order.
+pub(super) fn choose(paths: &NamedPaths, places: &[usize], layout: &Layout) -> Rows {
     let nodes = paths.paths.nodes();
     let children = paths.children();
     let mut depth = vec![1u32; nodes.len()];
@@ -42,17 +39,17 @@ pub(super) fn choose(paths: &NamedPaths, layout: &Layout) -> Rows {
         depth[index] = node.parent.map_or(1, |parent| depth[parent.0 as usize] + 1);
     }
     // Best first: whatever is taken, its parent was taken before.
-    let rank = |path: PathId| (nodes[path.0 as usize].inclusive_ns, Reverse(path));
+    let rank = |path: PathId| (Reverse(places[path.0 as usize]), path);
     let mut open: BinaryHeap<_> = children.roots().iter().map(|&path| rank(path)).collect();
     let total_ns: i64 = children.roots().iter().map(|root| nodes[root.0 as usize].inclusive_ns).sum();
     let mut taken = vec![false; nodes.len()];
     let mut count = 0;
     while count < layout.max_rows {
-        let Some((_, Reverse(path))) = open.pop() else { break };
+        let Some((_, path)) = open.pop() else { break };
         taken[path.0 as usize] = true;
         count += 1;
         let node = &nodes[path.0 as usize];
-        let goes_on = node.inclusive_ns as f64 >= LEAST_PART * total_ns as f64;
+        let goes_on = node.inclusive_ns as f64 >= layout.least_part * total_ns as f64;
         if goes_on && (depth[path.0 as usize] as usize) < layout.max_depth {
             open.extend(children.of(path).iter().map(|&child| rank(child)));
         }
@@ -63,20 +60,19 @@ pub(super) fn choose(paths: &NamedPaths, layout: &Layout) -> Rows {
         most_left_out_ns: left_out.max().unwrap_or(0),
         levels: depth.iter().copied().max().unwrap_or(0),
         total_ns,
-        shown: in_tree_order(paths, &taken),
+        shown: in_tree_order(paths, places, &taken),
     }
 }
 
 /// The taken rows as a tree is written.
-fn in_tree_order(paths: &NamedPaths, taken: &[bool]) -> Vec<Shown> {
-    let nodes = paths.paths.nodes();
+fn in_tree_order(paths: &NamedPaths, places: &[usize], taken: &[bool]) -> Vec<Shown> {
     let children = paths.children();
     let mut shown: Vec<Shown> = Vec::new();
     let mut pending: Vec<Shown> = Vec::new();
     let push = |pending: &mut Vec<Shown>, siblings: &[PathId], above: Option<&[bool]>| {
         let mut siblings: Vec<_> = siblings.iter().copied().filter(|path| taken[path.0 as usize]).collect();
         // The last one comes off the stack first.
-        siblings.sort_by_key(|path| (nodes[path.0 as usize].inclusive_ns, Reverse(*path)));
+        siblings.sort_by_key(|path| Reverse(places[path.0 as usize]));
         for (place, path) in siblings.into_iter().enumerate() {
             let continues = above.map(|above| [above, &[place > 0]].concat()).unwrap_or_default();
             pending.push(Shown { path, continues });

@@ -1,22 +1,15 @@
 //! The rows as aligned text.
 
-use scope_runtime::totals::PathTotals;
+use scope_runtime::profile::RegionId;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
+use super::columns::Column;
 use super::rows::{Rows, Shown};
 use super::{Layout, Paint};
+use crate::export::CallStatistics;
 use crate::names::visible;
 use crate::paths::NamedPaths;
-use crate::units::{count, duration, share};
 
-const HEADS: [&str; 8] = [CALLS, "inclusive", BUSY, SELF, "share", MEAN, "min", "max"];
-/// Heads of the column with a mark at cut calls, and of the one with a mark at regions that are too short.
-const CALLS: &str = "calls";
-const MEAN: &str = "mean";
-/// Head of the column that is there only where calls did not run all of their time.
-const BUSY: &str = "busy";
-/// Head of the column that says where the time goes.
-const SELF: &str = "self";
 /// Self time from this part of the whole is worth a colour.
 const HOT_PART: f64 = 0.1;
 
@@ -32,63 +25,76 @@ struct Line {
 struct Marks<'a> {
     /// Whether any call that is shown was cut.
     cut: bool,
-    /// Whether any call that is shown did not run all of its time.
-    waited: bool,
     /// By region, whether its calls are too short to be measured well.
     too_short: &'a [bool],
     any_too_short: bool,
 }
 
 impl Marks<'_> {
-    fn of_calls(&self, node: &PathTotals) -> &'static str {
-        match (self.cut, node.open) {
+    fn of_calls(&self, row: &CallStatistics) -> &'static str {
+        match (self.cut, row.open) {
             (false, _) => "",
             (true, 0) => " ",
             (true, _) => "*",
         }
     }
 
-    fn of_mean(&self, node: &PathTotals) -> &'static str {
-        match (self.any_too_short, self.is_too_short(node)) {
+    fn of_mean(&self, region: RegionId) -> &'static str {
+        match (self.any_too_short, self.is_too_short(region)) {
             (false, _) => "",
             (true, false) => " ",
             (true, true) => "~",
         }
     }
 
-    fn is_too_short(&self, node: &PathTotals) -> bool {
-        self.too_short.get(node.region.0 as usize) == Some(&true)
+    fn is_too_short(&self, region: RegionId) -> bool {
+        self.too_short.get(region.0 as usize) == Some(&true)
     }
 }
 
-/// The table of `rows`; `too_short` marks regions.
-pub(super) fn render(paths: &NamedPaths, rows: &Rows, too_short: &[bool], layout: &Layout) -> String {
-    let shown = || rows.shown.iter().map(|row| &paths.paths.nodes()[row.path.0 as usize]);
-    let cut = shown().any(|node| node.open > 0);
-    let waited = shown().any(|node| node.wall_ns != node.inclusive_ns);
-    let mut marks = Marks { cut, waited, too_short, any_too_short: false };
-    marks.any_too_short = shown().any(|node| marks.is_too_short(node));
-    let heads: Vec<_> = HEADS.iter().filter(|&&head| waited || head != BUSY).collect();
-    let line = |row| line(paths, row, rows.total_ns, &marks, layout);
+/// What the rows of a table are taken from.
+pub(super) struct Source<'a> {
+    pub(super) paths: &'a NamedPaths,
+    /// Of each path.
+    pub(super) statistics: &'a [CallStatistics],
+    /// By region, whether its calls are too short to be measured well.
+    pub(super) too_short: &'a [bool],
+}
+
+/// The table of `rows`.
+pub(super) fn render(source: &Source<'_>, rows: &Rows, layout: &Layout) -> String {
+    let at = |row: &Shown| row.path.0 as usize;
+    let shown = || rows.shown.iter().map(|row| &source.statistics[at(row)]);
+    let regions = || rows.shown.iter().map(|row| source.paths.paths.nodes()[at(row)].region);
+    let cut = shown().any(|row| row.open > 0);
+    let mut marks = Marks { cut, too_short: source.too_short, any_too_short: false };
+    marks.any_too_short = regions().any(|region| marks.is_too_short(region));
+    let columns = layout.columns.clone().unwrap_or_else(|| {
+        let waited = shown().any(|row| row.busy_ns != row.inclusive_ns);
+        Column::USUAL.into_iter().filter(|&column| waited || column != Column::Busy).collect()
+    });
+    let line = |row| line(source, row, &columns, rows.total_ns, &marks, layout);
     let lines: Vec<_> = rows.shown.iter().map(line).collect();
     let name_width = lines.iter().map(|line| line.branch.width() + line.name.width());
-    let name_width = name_width.chain(["call path".len()]).max().unwrap_or(0);
-    let widest = |(column, head): (usize, &&&str)| {
-        lines.iter().map(|line| line.cells[column].len()).chain([head.len()]).max().unwrap_or(0)
+    let name_width = name_width.chain([layout.head.len()]).max().unwrap_or(0);
+    let widest = |(at, column): (usize, &Column)| {
+        lines.iter().map(|line| line.cells[at].len()).chain([column.head().len()]).max().unwrap_or(0)
     };
-    let widths: Vec<usize> = heads.iter().enumerate().map(widest).collect();
+    let widths: Vec<usize> = columns.iter().enumerate().map(widest).collect();
     let paint = Paint { color: layout.color };
-    let hot = heads.iter().position(|&&head| head == SELF).unwrap_or(0);
+    let hot = columns.iter().position(|&column| column == Column::SelfTime);
     // Marks stand to the right of the digits.
-    let is_marked = |head: &str| (marks.cut && head == CALLS) || (marks.any_too_short && head == MEAN);
-    let with_room = |head: &&str| if is_marked(head) { format!("{head} ") } else { head.to_string() };
-    let heads: Vec<String> = heads.into_iter().map(with_room).collect();
-    let head = format!("{:name_width$}{}", "call path", cells(&heads, &widths).concat());
+    let is_marked =
+        |column| (marks.cut && column == Column::Calls) || (marks.any_too_short && column == Column::Mean);
+    let with_room =
+        |&column: &Column| format!("{}{}", column.head(), if is_marked(column) { " " } else { "" });
+    let heads: Vec<String> = columns.iter().map(with_room).collect();
+    let head = format!("{:name_width$}{}", layout.head, cells(&heads, &widths).concat());
     let mut text = format!("{}\n", paint.strong(&head));
     for line in lines {
         let gap = " ".repeat(name_width - line.branch.width() - line.name.width());
         let mut cells = cells(&line.cells, &widths);
-        if line.hot {
+        if let Some(hot) = hot.filter(|_| line.hot) {
             cells[hot] = paint.hot(&cells[hot]);
         }
         text.push_str(&format!("{}{}{gap}{}\n", paint.faint(&line.branch), line.name, cells.concat()));
@@ -100,30 +106,32 @@ fn cells(cells: &[String], widths: &[usize]) -> Vec<String> {
     cells.iter().zip(widths).map(|(cell, &width)| format!("  {cell:>width$}")).collect()
 }
 
-fn line(paths: &NamedPaths, row: &Shown, total_ns: i64, marks: &Marks<'_>, layout: &Layout) -> Line {
-    let node = &paths.paths.nodes()[row.path.0 as usize];
+fn line(
+    source: &Source<'_>,
+    row: &Shown,
+    columns: &[Column],
+    total_ns: i64,
+    marks: &Marks<'_>,
+    layout: &Layout,
+) -> Line {
+    let region = source.paths.paths.nodes()[row.path.0 as usize].region;
+    let statistics = &source.statistics[row.path.0 as usize];
     let branch = branch(&row.continues);
     let room = layout.max_name_width.saturating_sub(branch.width()).max(16);
+    let cell = |&column: &Column| {
+        let mark = match column {
+            Column::Calls => marks.of_calls(statistics),
+            Column::Mean => marks.of_mean(region),
+            _ => "",
+        };
+        format!("{}{mark}", column.cell(statistics, total_ns))
+    };
     Line {
-        name: shorten(&visible(paths.name(node.region)), room),
+        name: shorten(&visible(source.paths.name(region)), room),
         branch,
-        cells: numbers(node, total_ns, marks),
-        hot: total_ns > 0 && node.self_ns as f64 >= HOT_PART * total_ns as f64,
+        cells: columns.iter().map(cell).collect(),
+        hot: total_ns > 0 && statistics.self_ns as f64 >= HOT_PART * total_ns as f64,
     }
-}
-
-fn numbers(node: &PathTotals, total_ns: i64, marks: &Marks<'_>) -> Vec<String> {
-    let calls = i64::try_from(node.calls).unwrap_or(i64::MAX).max(1);
-    let mut cells = vec![format!("{}{}", count(node.calls), marks.of_calls(node)), duration(node.wall_ns)];
-    cells.extend(marks.waited.then(|| duration(node.inclusive_ns)));
-    cells.extend([
-        duration(node.self_ns),
-        share(node.inclusive_ns, total_ns),
-        format!("{}{}", duration(node.wall_ns / calls), marks.of_mean(node)),
-        duration(node.min_ns),
-        duration(node.max_ns),
-    ]);
-    cells
 }
 
 fn branch(continues: &[bool]) -> String {
@@ -134,7 +142,7 @@ fn branch(continues: &[bool]) -> String {
 }
 
 /// `name` in at most `room` columns: both ends tell more than either.
-fn shorten(name: &str, room: usize) -> String {
+pub(super) fn shorten(name: &str, room: usize) -> String {
     if name.width() <= room {
         return name.to_string();
     }

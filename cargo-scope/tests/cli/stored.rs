@@ -18,11 +18,42 @@ fn a_profile_can_be_looked_at_again() {
     run(&mut project.cargo_scope(&["run", "-o", "out"])).ends_with(0);
     let shown = run(&mut project.cargo_scope(&["inspect", "out"])).ends_with(0);
     assert!(shown.stdout.contains("outer") && !shown.stdout.contains('\x1b'), "{}", shown.stdout);
+    assert!(shown.stdout.contains("\nprogram "), "{}", shown.stdout);
     run(&mut project.cargo_scope(&["export", "prof", "out/profile.h5", "-o", "prof"])).ends_with(0);
     assert_eq!(listing(&project.path("prof")), ["profile_rank0.prof"]);
     run(&mut project.cargo_scope(&["export", "flame", "out", "-o", "svg", "--include", "out"])).ends_with(0);
     assert_eq!(listing(&project.path("svg")), ["flamegraph_rank0.svg"]);
     run(&mut project.cargo_scope(&["inspect", "nowhere.h5"])).ends_with(1).says("nowhere.h5");
+}
+
+#[test]
+fn a_table_can_be_made_to_measure() {
+    let project = Project::with_runtime("measure", PROGRAM);
+    run(&mut project.cargo_scope(&["run", "-o", "out"])).ends_with(0);
+    let table = |args: &[&str]| {
+        let shown = run(&mut project.cargo_scope(&[&["inspect", "out"], args].concat())).ends_with(0);
+        let (_, table) = shown.stdout.rsplit_once("\n\n").unwrap();
+        table.to_string()
+    };
+    let names = |table: &str| {
+        let names = table.lines().map(|line| line.split_whitespace().next().unwrap().to_string());
+        names.take_while(|name| name != "measuring").collect::<Vec<_>>()
+    };
+    let flat = table(&["--flat", "--sort", "calls", "--columns", "calls,p50,imbalance"]);
+    assert_eq!(names(&flat), ["region", "inner", "outer"]);
+    let heads: Vec<_> = flat.lines().next().unwrap().split_whitespace().collect();
+    assert_eq!(heads, ["region", "calls", "p50", "imbalance"]);
+    let first = table(&["--flat", "--sort", "start", "--top", "1"]);
+    assert_eq!(names(&first), ["region", "outer", "..."]);
+    run(&mut project.cargo_scope(&["inspect", "out", "--sort", "speed"]))
+        .ends_with(2)
+        .says("`name`, `start`");
+    let twice = run(&mut project.cargo_scope(&["inspect", "out", "out/profile.h5", "--json"])).ends_with(0);
+    let json: serde_json::Value = serde_json::from_str(&twice.stdout).unwrap();
+    assert_eq!(json.as_array().unwrap().len(), 2);
+    assert_eq!(json[0]["call_paths"][1]["path"], serde_json::json!(["outer", "inner"]));
+    assert_eq!(json[1]["call_paths"][1]["calls"], 2);
+    assert!(json[1]["call_paths"][1]["p99_ns"].is_number() && json[1]["metadata"]["program"].is_string());
 }
 
 #[test]

@@ -1,0 +1,192 @@
+//! `cargo scope inspect`: metadata and statistics of profiles, as tables or as JSON.
+
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use serde_json::{Map, Value, json};
+
+use super::{label, latest_profile, open, selection};
+use crate::cli::InspectOptions;
+use crate::cost::RegionCost;
+use crate::export::{self, By, CallStatistics, Selection};
+use crate::merged::{MergedProfile, MetadataValue};
+use crate::results;
+use crate::summary::{Layout, Summary};
+use crate::units::duration;
+
+/// Prints what is in profiles to stdout, one after the other.
+///
+/// # Errors
+/// When a profile cannot be read or does not fit the selection, or nothing can be printed.
+pub fn inspect(options: &InspectOptions) -> anyhow::Result<()> {
+    let paths = if options.profiles.is_empty() { vec![latest_profile()?] } else { options.profiles.clone() };
+    let printed = if options.json { print_json(options, &paths)? } else { print_tables(options, &paths)? };
+    match printed {
+        // Whoever reads has seen enough, as with `| head`.
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        result => result.context("failed to print the summary"),
+    }
+}
+
+fn print_tables(options: &InspectOptions, paths: &[PathBuf]) -> anyhow::Result<std::io::Result<()>> {
+    let selection = selection(&options.selection);
+    let mut out = anstream::stdout().lock();
+    for (index, path) in paths.iter().enumerate() {
+        let (path, profile) = open(path)?;
+        let text = if options.cost {
+            cost_report(&path, &profile, &selection)?
+        } else {
+            let layout = Layout { color: true, ..layout(options, Layout::default().max_rows) };
+            summary(options, &path, &profile, &selection)?.render(&layout)
+        };
+        let gap = if index > 0 { "\n" } else { "" };
+        if let Err(error) = out.write_all(format!("{gap}{text}").as_bytes()) {
+            return Ok(Err(error));
+        }
+    }
+    Ok(out.flush())
+}
+
+fn cost_report(path: &Path, profile: &MergedProfile, selection: &Selection) -> anyhow::Result<String> {
+    let Some(cost) = RegionCost::of(profile) else {
+        bail!("`{}` does not say what a region cost: record it again with `cargo scope run`", path.display());
+    };
+    Ok(cost.report(profile, &export::named_paths(profile, selection)?))
+}
+
+/// The table of a profile. Single calls are looked at only where something is asked that the sums do
+/// not tell.
+fn summary(
+    options: &InspectOptions,
+    path: &Path,
+    profile: &MergedProfile,
+    selection: &Selection,
+) -> anyhow::Result<Summary> {
+    let title = label(path, profile);
+    let columns = options.columns.iter().flatten();
+    let of_sums = columns.copied().all(|column| column.is_usual())
+        && options.sort.is_none_or(|order| order.is_usual())
+        && !options.flat
+        && !options.json;
+    let mut summary = if of_sums {
+        results::summary(&title, profile, selection)?
+    } else {
+        let by = if options.flat { By::Region } else { By::Path };
+        let (paths, statistics) = export::statistics(profile, selection, by)?;
+        Summary { statistics: Some(statistics), ..Summary::of_merged(&title, profile, paths) }
+    };
+    summary.metadata = metadata(profile);
+    if options.profiles.len() > 1 {
+        summary.metadata.insert(0, ("file".into(), path.display().to_string()));
+    }
+    Ok(summary)
+}
+
+fn layout(options: &InspectOptions, most_rows: usize) -> Layout {
+    let usual = Layout::default();
+    // Who chooses rows wants them, however little time is in them.
+    let chosen = options.top.is_some() || options.sort.is_some();
+    Layout {
+        max_rows: options.top.map_or(most_rows, |rows| rows as usize),
+        least_part: if chosen { 0.0 } else { usual.least_part },
+        head: if options.flat { "region" } else { usual.head },
+        columns: options.columns.clone(),
+        order: options.sort,
+        ..usual
+    }
+}
+
+/// The metadata as lines; the two ends of the run, which are on the recording clock, as one.
+fn metadata(profile: &MergedProfile) -> Vec<(String, String)> {
+    let mut lines = Vec::new();
+    let number = |key| match profile.metadata_value(key) {
+        Some(&MetadataValue::Integer(ns)) => Some(ns),
+        _ => None,
+    };
+    for (key, value) in &profile.metadata {
+        let text = match value {
+            MetadataValue::Text(text) => text.clone(),
+            MetadataValue::Integer(number) => number.to_string(),
+            MetadataValue::Float(number) => number.to_string(),
+            MetadataValue::List(texts) => texts.join(", "),
+        };
+        match (key.as_str(), number("start_time_ns").zip(number("finalize_time_ns"))) {
+            ("label", _) | ("start_time_ns", Some(_)) => (),
+            ("finalize_time_ns", Some((start_ns, end_ns))) => {
+                lines.push(("recorded".into(), duration(end_ns.saturating_sub(start_ns))));
+            }
+            _ => lines.push((key.clone(), text)),
+        }
+    }
+    lines
+}
+
+fn print_json(options: &InspectOptions, paths: &[PathBuf]) -> anyhow::Result<std::io::Result<()>> {
+    let selection = selection(&options.selection);
+    let mut profiles = Vec::new();
+    for path in paths {
+        let (path, profile) = open(path)?;
+        let summary = summary(options, &path, &profile, &selection)?;
+        let metadata: Map<String, Value> =
+            profile.metadata.iter().map(|(key, value)| (key.clone(), json_value(value))).collect();
+        let rows = if options.flat { "regions" } else { "call_paths" };
+        profiles.push(json!({
+            "file": path.to_string_lossy(),
+            "label": summary.title,
+            "ranks": profile.ranks(),
+            "metadata": metadata,
+            rows: json_rows(&summary, &Layout { max_depth: usize::MAX, least_part: 0.0, ..layout(options, usize::MAX) }),
+        }));
+    }
+    let text = serde_json::to_string_pretty(&profiles).context("failed to make the JSON")?;
+    let mut out = std::io::stdout().lock();
+    Ok(out.write_all(text.as_bytes()).and_then(|()| out.write_all(b"\n")).and_then(|()| out.flush()))
+}
+
+fn json_value(value: &MetadataValue) -> Value {
+    match value {
+        MetadataValue::Text(text) => json!(text),
+        MetadataValue::Integer(number) => json!(number),
+        MetadataValue::Float(number) => json!(number),
+        MetadataValue::List(texts) => json!(texts),
+    }
+}
+
+/// The rows as the table has them, parents before children. Times in ns; null for what is not known.
+fn json_rows(summary: &Summary, layout: &Layout) -> Vec<Value> {
+    let nodes = summary.paths.paths.nodes();
+    let row = |(path, of): (scope_runtime::totals::PathId, CallStatistics)| {
+        let mut names = Vec::new();
+        let mut next = Some(path);
+        while let Some(path) = next {
+            let node = &nodes[path.0 as usize];
+            names.push(summary.paths.name(node.region));
+            next = node.parent;
+        }
+        names.reverse();
+        let spread = of.spread.as_ref();
+        json!({
+            "path": names,
+            "calls": of.calls,
+            "open_calls": of.open,
+            "ranks": of.ranks,
+            "inclusive_ns": of.inclusive_ns,
+            "busy_ns": of.busy_ns,
+            "total_ns": of.total_ns,
+            "self_ns": of.self_ns,
+            "mean_ns": (of.calls > 0).then(|| of.total_ns as f64 / of.calls as f64),
+            "min_ns": of.min_ns,
+            "max_ns": of.max_ns,
+            "imbalance_percent": of.imbalance_percent,
+            "first_ns": spread.map(|spread| spread.first_ns),
+            "last_ns": spread.map(|spread| spread.last_ns),
+            "std_ns": spread.map(|spread| spread.std_ns),
+            "p50_ns": spread.map(|spread| spread.p50_ns),
+            "p95_ns": spread.map(|spread| spread.p95_ns),
+            "p99_ns": spread.map(|spread| spread.p99_ns),
+            "coverage_ns": spread.map(|spread| spread.coverage_ns),
+        })
+    };
+    summary.shown(layout).into_iter().map(row).collect()
+}

@@ -1,0 +1,371 @@
+//! Statistics of the calls of each path or region, over the selected ranks.
+//!
+//! Sums come from the same totals as every export. What only single calls tell (percentiles and the
+//! like) comes from the events, and is left out where these are not all calls of a path.
+
+use std::collections::HashMap;
+
+use scope_runtime::call_stack::CallArrays;
+use scope_runtime::profile::RegionId;
+use scope_runtime::totals::{PathId, PathTotals, PathTree};
+
+use super::select::Selected;
+use super::{Error, Selection};
+use crate::merged::MergedProfile;
+use crate::paths::NamedPaths;
+
+/// What the rows of a table stand for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum By {
+    /// Call paths.
+    #[default]
+    Path,
+    /// Regions, each with its calls from everywhere.
+    Region,
+}
+
+/// Statistics of the calls of one path or region. Times in ns.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CallStatistics {
+    /// Number of ranks with a call.
+    pub ranks: u32,
+    /// Number of calls.
+    pub calls: u64,
+    /// Calls among them that were cut at the end of recording.
+    pub open: u64,
+    /// Sum of all durations, those of recursive calls too.
+    pub total_ns: i64,
+    /// From begin to end; of recursive calls the outermost.
+    pub inclusive_ns: i64,
+    /// The same, as long as a thread ran them.
+    pub busy_ns: i64,
+    /// `busy_ns` without that of direct children.
+    pub self_ns: i64,
+    /// Shortest duration.
+    pub min_ns: i64,
+    /// Longest duration.
+    pub max_ns: i64,
+    /// By how much the largest sum of a rank exceeds the mean of those above 0; 0 for one rank.
+    pub imbalance_percent: f64,
+    /// `None` where the profile does not hold each of the calls.
+    pub spread: Option<Spread>,
+}
+
+/// What single calls tell. Times in ns.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Spread {
+    /// Start of the first call, on the recording clock.
+    pub start_ns: i64,
+    /// Duration of the call that began first.
+    pub first_ns: i64,
+    /// Duration of the call that ended last.
+    pub last_ns: i64,
+    /// Standard deviation of the population.
+    pub std_ns: f64,
+    /// Median, interpolated as are the next two.
+    pub p50_ns: f64,
+    /// 95 % are shorter.
+    pub p95_ns: f64,
+    /// 99 % are shorter.
+    pub p99_ns: f64,
+    /// Time in which at least one of the calls was open, summed over the ranks.
+    pub coverage_ns: i64,
+}
+
+impl CallStatistics {
+    /// What the sums of a path tell.
+    pub fn of_path(path: &PathTotals) -> CallStatistics {
+        CallStatistics {
+            calls: path.calls,
+            open: path.open,
+            total_ns: path.wall_ns,
+            inclusive_ns: path.wall_ns,
+            busy_ns: path.inclusive_ns,
+            self_ns: path.self_ns,
+            min_ns: path.min_ns,
+            max_ns: path.max_ns,
+            ..CallStatistics::default()
+        }
+    }
+
+    /// Mean duration in whole ns; 0 without calls.
+    pub fn mean_ns(&self) -> i64 {
+        self.total_ns / i64::try_from(self.calls).unwrap_or(i64::MAX).max(1)
+    }
+}
+
+/// The call paths of the selected ranks, or their regions as paths of one step, with statistics of
+/// each node.
+///
+/// # Errors
+/// When the selection does not fit the profile, or there are more calls than can be numbered.
+pub fn statistics(
+    profile: &MergedProfile,
+    selection: &Selection,
+    by: By,
+) -> Result<(NamedPaths, Vec<CallStatistics>), Error> {
+    let selected = Selected::new(profile, selection)?;
+    let (mut sums, mut samples) = (Vec::new(), Samples::default());
+    for &rank in &selected.ranks {
+        let calls = selected.calls(rank)?.calls;
+        let paths = match selected.totals(rank) {
+            Some((paths, _)) => NamedPaths { names: profile.names.clone(), paths },
+            None => NamedPaths { names: calls.names().to_vec(), paths: PathTree::from_calls(&calls) },
+        };
+        sums.push(RankSums::new(paths, by));
+        samples.add_rank(&calls, by);
+    }
+    let (paths, mut statistics) = add_up(&sums);
+    for (statistics, spread) in statistics.iter_mut().zip(samples.spreads(&paths)) {
+        statistics.spread = spread;
+    }
+    Ok((paths, statistics))
+}
+
+/// The sums of one rank.
+struct RankSums {
+    paths: NamedPaths,
+    /// Sum of all durations, by path.
+    total_ns: Vec<i64>,
+}
+
+impl RankSums {
+    fn new(paths: NamedPaths, by: By) -> RankSums {
+        if by == By::Path {
+            let total_ns = paths.paths.nodes().iter().map(|node| node.wall_ns).collect();
+            return RankSums { paths, total_ns };
+        }
+        let mut regions = PathTree::default();
+        let mut total_ns = Vec::new();
+        let all = paths.paths.region_totals();
+        let mut sums = vec![(0i64, 0u64); all.len()];
+        for node in paths.paths.nodes() {
+            let (total_ns, cancelled) = &mut sums[node.region.0 as usize];
+            *total_ns = total_ns.saturating_add(node.wall_ns);
+            *cancelled += node.cancelled;
+        }
+        for ((region, totals), (sum_ns, cancelled)) in (0..).map(RegionId).zip(all).zip(sums) {
+            let path = regions.step(None, region);
+            total_ns.push(sum_ns);
+            regions.add_totals(
+                path,
+                &PathTotals {
+                    parent: None,
+                    region,
+                    calls: totals.calls,
+                    open: totals.open,
+                    cancelled,
+                    inclusive_ns: totals.inclusive_ns,
+                    self_ns: totals.self_ns,
+                    wall_ns: totals.wall_ns,
+                    min_ns: totals.min_ns,
+                    max_ns: totals.max_ns,
+                },
+            );
+        }
+        RankSums { paths: NamedPaths { names: paths.names, paths: regions }, total_ns }
+    }
+}
+
+/// All ranks together.
+fn add_up(ranks: &[RankSums]) -> (NamedPaths, Vec<CallStatistics>) {
+    let (mut all, mut ids) = (NamedPaths::default(), HashMap::new());
+    let mut by_rank: Vec<Vec<i64>> = Vec::new();
+    for rank in ranks {
+        let places = all.add(&mut ids, &rank.paths);
+        by_rank.resize_with(all.paths.nodes().len(), Vec::new);
+        for ((place, node), total_ns) in places.iter().zip(rank.paths.paths.nodes()).zip(&rank.total_ns) {
+            if node.calls > 0 {
+                by_rank[place.0 as usize].push(*total_ns);
+            }
+        }
+    }
+    let statistics = all.paths.nodes().iter().zip(&by_rank).map(|(node, by_rank)| CallStatistics {
+        ranks: by_rank.len() as u32,
+        total_ns: by_rank.iter().copied().fold(0, i64::saturating_add),
+        imbalance_percent: imbalance_percent(by_rank),
+        ..CallStatistics::of_path(node)
+    });
+    let statistics = statistics.collect();
+    (all, statistics)
+}
+
+fn imbalance_percent(by_rank: &[i64]) -> f64 {
+    let positive: Vec<f64> = by_rank.iter().filter(|&&ns| ns > 0).map(|&ns| ns as f64).collect();
+    if positive.len() < 2 {
+        return 0.0;
+    }
+    let mean = positive.iter().sum::<f64>() / positive.len() as f64;
+    (positive.iter().fold(0.0, |most: f64, &ns| most.max(ns)) / mean - 1.0) * 100.0
+}
+
+/// The single calls by path, as the events nest them.
+#[derive(Default)]
+struct Samples {
+    /// The paths of each rank, to be found again by their names.
+    ranks: Vec<(NamedPaths, Vec<Calls>)>,
+}
+
+/// The calls of one path on one rank.
+#[derive(Clone, Default)]
+struct Calls {
+    durations_ns: Vec<i64>,
+    /// Start and duration.
+    first: Option<(i64, i64)>,
+    /// End and duration.
+    last: Option<(i64, i64)>,
+    coverage_ns: i64,
+    /// Up to where the calls so far cover the time.
+    until_ns: Option<i64>,
+}
+
+impl Samples {
+    fn add_rank(&mut self, calls: &CallArrays, by: By) {
+        let mut tree = PathTree::default();
+        let mut paths: Vec<PathId> = Vec::with_capacity(calls.len());
+        let mut found: Vec<Calls> = Vec::new();
+        for (id, region) in calls.region_index.iter().enumerate() {
+            let above = calls.parent_of(id).filter(|_| by == By::Path).map(|parent| paths[parent]);
+            let path = tree.step(above, RegionId(region as u32));
+            paths.push(path);
+            found.resize(tree.nodes().len(), Calls::default());
+            found[path.0 as usize].add(calls.start_ns[id], calls.end_ns[id]);
+        }
+        self.ranks.push((NamedPaths { names: calls.names().to_vec(), paths: tree }, found));
+    }
+
+    /// What the calls of each of `paths` tell; `None` where they are not all that it counts.
+    fn spreads(self, paths: &NamedPaths) -> Vec<Option<Spread>> {
+        let (mut all, mut ids) = (NamedPaths::default(), HashMap::new());
+        let wanted = all.add(&mut ids, paths);
+        let mut by_path: Vec<Calls> = Vec::new();
+        let (trees, found): (Vec<_>, Vec<_>) = self.ranks.into_iter().unzip();
+        for (tree, found) in trees.iter().zip(found) {
+            let places = all.add(&mut ids, tree);
+            by_path.resize(all.paths.nodes().len(), Calls::default());
+            places.iter().zip(found).for_each(|(place, calls)| by_path[place.0 as usize].join(calls));
+        }
+        by_path.resize(all.paths.nodes().len(), Calls::default());
+        let nodes = paths.paths.nodes().iter().zip(wanted);
+        nodes
+            .map(|(node, place)| {
+                let calls = std::mem::take(&mut by_path[place.0 as usize]);
+                (calls.durations_ns.len() as u64 == node.calls).then(|| calls.spread()).flatten()
+            })
+            .collect()
+    }
+}
+
+impl Calls {
+    /// Adds a call; they come in order of start.
+    fn add(&mut self, start_ns: i64, end_ns: i64) {
+        let duration_ns = end_ns.saturating_sub(start_ns);
+        self.durations_ns.push(duration_ns);
+        self.first.get_or_insert((start_ns, duration_ns));
+        if self.last.is_none_or(|(last_ns, _)| end_ns >= last_ns) {
+            self.last = Some((end_ns, duration_ns));
+        }
+        let from_ns = self.until_ns.map_or(start_ns, |until_ns| until_ns.max(start_ns));
+        self.coverage_ns = self.coverage_ns.saturating_add(end_ns.saturating_sub(from_ns).max(0));
+        self.until_ns = self.until_ns.max(Some(end_ns));
+    }
+
+    /// Adds those of another rank.
+    fn join(&mut self, other: Calls) {
+        if self.durations_ns.is_empty() {
+            *self = other;
+            return;
+        }
+        self.durations_ns.extend(other.durations_ns);
+        self.coverage_ns = self.coverage_ns.saturating_add(other.coverage_ns);
+        self.first = [self.first, other.first].into_iter().flatten().min_by_key(|(start_ns, _)| *start_ns);
+        self.last = [self.last, other.last].into_iter().flatten().max_by_key(|(end_ns, _)| *end_ns);
+    }
+
+    /// `None` without calls.
+    fn spread(mut self) -> Option<Spread> {
+        let ((start_ns, first_ns), (_, last_ns)) = (self.first?, self.last?);
+        self.durations_ns.sort_unstable();
+        let calls = self.durations_ns.len() as f64;
+        let mean_ns = self.durations_ns.iter().map(|&ns| ns as f64).sum::<f64>() / calls;
+        let m2 = self.durations_ns.iter().map(|&ns| (ns as f64 - mean_ns).powi(2)).sum::<f64>();
+        Some(Spread {
+            start_ns,
+            first_ns,
+            last_ns,
+            std_ns: (m2 / calls).sqrt(),
+            p50_ns: quantile(&self.durations_ns, 0.50),
+            p95_ns: quantile(&self.durations_ns, 0.95),
+            p99_ns: quantile(&self.durations_ns, 0.99),
+            coverage_ns: self.coverage_ns,
+        })
+    }
+}
+
+/// Linear interpolation between the two values around the place, as NumPy's `percentile` does.
+fn quantile(sorted: &[i64], part: f64) -> f64 {
+    let place = part * (sorted.len() - 1) as f64;
+    let (below, above) = (sorted[place.floor() as usize] as f64, sorted[place.ceil() as usize] as f64);
+    below + (above - below) * place.fract()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::merged::{Events, Row};
+
+    /// ```text
+    /// rank 0   main [0                100]      rank 1   main [5  25]
+    ///            walk [10    60]
+    ///              walk [20 30]
+    ///            walk         [70 80]
+    /// ```
+    fn two_ranks() -> MergedProfile {
+        let row = |region, rank, events| Row { region, rank, events, ..Row::default() };
+        let events = Events {
+            start_ns: vec![0, 10, 20, 70, 5],
+            duration_ns: vec![100, 50, 10, 10, 20],
+            ..Events::default()
+        };
+        MergedProfile {
+            names: vec!["main".into(), "walk".into()],
+            rows: vec![row(0, 0, 0..1), row(1, 0, 1..4), row(0, 1, 4..5)],
+            events,
+            ..MergedProfile::default()
+        }
+    }
+
+    #[test]
+    fn regions_pool_their_calls_and_count_recursion_once() {
+        let (paths, statistics) = statistics(&two_ranks(), &Selection::default(), By::Region).unwrap();
+        assert_eq!(paths.names, ["main", "walk"]);
+        let [main, walk] = &statistics[..] else { panic!("{statistics:?}") };
+        assert_eq!((main.ranks, main.calls, main.total_ns, main.self_ns), (2, 2, 120, 60));
+        // 100 against a mean of 60.
+        assert!((main.imbalance_percent - 200.0 / 3.0).abs() < 1e-12, "{main:?}");
+        assert_eq!((walk.ranks, walk.calls, walk.total_ns, walk.inclusive_ns), (1, 3, 70, 60));
+        assert_eq!((walk.min_ns, walk.max_ns, walk.mean_ns()), (10, 50, 23));
+        let spread = walk.spread.unwrap();
+        assert_eq!((spread.start_ns, spread.first_ns, spread.last_ns, spread.coverage_ns), (10, 50, 10, 60));
+        assert_eq!((spread.p50_ns, spread.p95_ns, spread.p99_ns), (10.0, 46.0, 49.2));
+        // Of 10, 10 and 50.
+        assert!((spread.std_ns - (3200.0f64 / 9.0).sqrt()).abs() < 1e-9, "{spread:?}");
+    }
+
+    #[test]
+    fn paths_have_their_own_calls() {
+        let (paths, statistics) = statistics(&two_ranks(), &Selection::default(), By::Path).unwrap();
+        let calls: Vec<_> = statistics.iter().map(|one| (one.calls, one.total_ns)).collect();
+        assert_eq!((paths.paths.nodes().len(), calls), (3, vec![(2, 120), (2, 60), (1, 10)]));
+        assert_eq!(statistics[2].spread.unwrap().p50_ns, 10.0);
+        assert_eq!(statistics[0].spread.unwrap().coverage_ns, 120);
+    }
+
+    #[test]
+    fn calls_that_are_not_all_tell_nothing() {
+        let path = crate::merged::PathRow { parent: -1, calls: 7, wall_ns: 700, ..Default::default() };
+        let profile = MergedProfile { paths: Some(vec![path]), ..two_ranks() };
+        let (_, statistics) = statistics(&profile, &Selection::default(), By::Path).unwrap();
+        assert_eq!((statistics[0].calls, statistics[0].total_ns, statistics[0].spread), (7, 700, None));
+    }
+}

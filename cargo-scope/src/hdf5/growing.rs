@@ -1,0 +1,79 @@
+//! A column of events, which comes in pieces: rank by rank, of how many calls is known at the end only.
+//!
+//! No more of it is in memory than a chunk for each thread that compresses.
+
+use rust_hdf5::{H5Dataset, H5Group, Hdf5Error};
+
+use super::column::{self, CHUNK, write_chunks};
+
+/// Most chunks that are compressed at a time; more threads would only make more memory of it.
+const MOST_AT_A_TIME: usize = 16;
+
+/// A column in the making.
+pub(super) struct Growing {
+    name: &'static str,
+    /// The dataset, once values went to the file.
+    dataset: Option<H5Dataset>,
+    chunks: usize,
+    /// Values that are not in the file yet.
+    pending: Vec<i64>,
+    len: usize,
+}
+
+impl Growing {
+    pub(super) fn new(name: &'static str) -> Growing {
+        Growing { name, dataset: None, chunks: 0, pending: Vec::new(), len: 0 }
+    }
+
+    pub(super) fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Appends values; with a group, full chunks go to a dataset there.
+    pub(super) fn append(
+        &mut self,
+        group: Option<&H5Group>,
+        mut values: impl Iterator<Item = i64>,
+    ) -> Result<(), Hdf5Error> {
+        let Some(group) = group else {
+            let before = self.pending.len();
+            self.pending.extend(values);
+            self.len += self.pending.len() - before;
+            return Ok(());
+        };
+        let most = CHUNK * rayon::current_num_threads().min(MOST_AT_A_TIME);
+        loop {
+            let before = self.pending.len();
+            self.pending.extend(values.by_ref().take(most.saturating_sub(before)));
+            self.len += self.pending.len() - before;
+            if self.pending.len() < most {
+                return Ok(());
+            }
+            let full = self.pending.len() / CHUNK * CHUNK;
+            self.write(group, full)?;
+        }
+    }
+
+    /// Writes what is left, and gives the dataset its length.
+    pub(super) fn finish(mut self, group: &H5Group, compress: bool) -> Result<(), Hdf5Error> {
+        if !compress {
+            return column::write(group, self.name, false, self.pending.into_iter());
+        }
+        self.write(group, self.pending.len())?;
+        self.dataset.as_ref().map_or(Ok(()), |dataset| dataset.extend(&[self.len]))
+    }
+
+    /// Takes the first pending values to the file; the last chunk may be short.
+    fn write(&mut self, group: &H5Group, values: usize) -> Result<(), Hdf5Error> {
+        let dataset = match self.dataset.take() {
+            Some(dataset) => dataset,
+            None => column::new_growing::<i64>(group, self.name)?,
+        };
+        let chunks: Vec<&[i64]> = self.pending[..values].chunks(CHUNK).collect();
+        write_chunks(&dataset, self.chunks, &chunks)?;
+        self.chunks += chunks.len();
+        self.pending.drain(..values);
+        self.dataset = Some(dataset);
+        Ok(())
+    }
+}
