@@ -98,6 +98,7 @@ fn past_the_event_limit_totals_are_exact_to_the_end() {
 }
 
 /// Most memory that the command has had, in bytes; it must succeed.
+#[expect(clippy::zombie_processes, reason = "`wait4` waits for it, and tells of its memory")]
 fn peak_memory(command: &mut Command) -> u64 {
     let child = command.spawn().unwrap();
     let (mut status, mut usage) = (0, std::mem::MaybeUninit::<libc::rusage>::uninit());
