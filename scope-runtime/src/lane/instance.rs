@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use super::guards::{depth_of, epoch_of, token};
 use super::{LANE, Lane, OFF, SESSION, STATE};
 use crate::format::{MAX_INSTANCES, code, instance_word};
+use crate::pack;
 
 /// How many numbers for instances a thread takes at once.
 const INSTANCES_AT_ONCE: u64 = 4096;
@@ -135,8 +136,13 @@ impl Instance {
                     lane.forget_context();
                 }
             }
-            let open_after = poll.below + depth_of(poll.token);
-            let _ = lane.push_two(code::POLL_END, u64::from(open_after));
+            // With nothing left open in it, the poll is the innermost frame.
+            if depth_of(lane.token.get()) > 0 {
+                let open_after = poll.below + depth_of(poll.token);
+                let _ = lane.push_two(code::POLL_END, u64::from(open_after));
+            } else if !lane.push(pack::LEAVE) {
+                lane.leave_frame_cold();
+            }
             lane.token.set(poll.token);
             lane.context.set(poll.context);
             lane.below.set(poll.below);
@@ -154,6 +160,12 @@ fn tokio_task() -> Option<u64> {
 }
 
 impl Lane {
+    #[cold]
+    #[inline(never)]
+    fn leave_frame_cold(&self) {
+        self.in_cold_path(|recorder| self.push_cold(recorder, code::LEAVE));
+    }
+
     /// Regions are entered in this instance from here on, whose poll was stored.
     #[inline]
     pub(super) fn begin_context(&self, instance: &Instance) -> Poll {
