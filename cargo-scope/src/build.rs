@@ -83,6 +83,8 @@ pub struct Built {
     pub programs: Vec<Program>,
     /// Target directory of the build.
     pub target_directory: PathBuf,
+    /// Root folder of the workspace, from which names of source files count.
+    pub workspace_root: PathBuf,
     /// The scope-runtime crates that were built for them.
     pub runtimes: Vec<Runtime>,
     /// The triple of the platform they were built for; `None` when it is the host's.
@@ -146,7 +148,8 @@ pub fn build(options: &CargoOptions, task: Task<'_>) -> anyhow::Result<Outcome> 
     let programs: Vec<Program> = programs.into_iter().zip(names).map(program).collect();
     let triple = triple::of_build(options, task, &metadata, &target_directory, &programs);
     let runtimes = artifacts.iter().filter_map(runtime).collect();
-    Ok(Outcome::Built(Built { programs, target_directory, runtimes, triple, selection }))
+    let workspace_root = metadata.workspace_root.into_std_path_buf();
+    Ok(Outcome::Built(Built { programs, target_directory, workspace_root, runtimes, triple, selection }))
 }
 
 fn program((artifact, name): (&Artifact, String)) -> Program {

@@ -6,6 +6,7 @@
 mod metadata;
 mod paths;
 mod rank;
+mod source;
 mod tasks;
 
 use std::collections::HashMap;
@@ -17,6 +18,7 @@ use scope_runtime::recording::{Call, CallLink, Info, Recording, Tasks};
 use scope_runtime::totals::PathTree;
 
 use self::rank::{CallIds, Failure, RegionRun};
+use self::source::Sources;
 use crate::merged::{Events, LinkRow, MergedProfile, Row, ThreadRow};
 
 /// What only the caller knows about a run.
@@ -34,8 +36,10 @@ pub struct RunInfo {
     pub command_line: Vec<String>,
     /// Commit of the source, when it is under version control.
     pub git_commit: Option<String>,
-    /// Leaves the program's arguments and the command line out of the file.
-    pub omit_arguments: bool,
+    /// Folders that relative names of source files may count from; those before it go first.
+    pub source_roots: Vec<PathBuf>,
+    /// Leaves the program's arguments, the command line and text of its source out of the file.
+    pub private: bool,
 }
 
 /// The recording of one rank, as [`merge`] needs it.
@@ -232,6 +236,9 @@ impl Merger {
             threads.extend(lanes.map(|(index, lane)| thread_row(info.rank, index, lane, origin_ns)));
         }
         self.profile.tasks.iter_mut().flatten().for_each(|task| tasks::begin_at(task, origin_ns));
+        if !run.private {
+            self.add_source_texts(&run.source_roots, heads.first().map_or(0, |head| head.info.wall_start_ns));
+        }
         let heads: Vec<_> = heads.iter().map(|head| (&head.info, &head.profile)).collect();
         let mut profile = MergedProfile {
             metadata: metadata::describe(&heads, run),
@@ -244,6 +251,18 @@ impl Merger {
             profile.aggregates = Some(paths::aggregates(&profile));
         }
         profile
+    }
+
+    /// Puts the text of each region into its first row, where readers look for it: one of each row would
+    /// be as many copies as there are ranks.
+    fn add_source_texts(&mut self, roots: &[PathBuf], began_ns: i64) {
+        let mut sources = Sources::new(roots, began_ns);
+        let mut seen = vec![false; self.profile.names.len()];
+        for row in &mut self.profile.rows {
+            if !std::mem::replace(&mut seen[row.region as usize], true) {
+                row.source_text = sources.text(&row.source_file, row.source_line).unwrap_or_default();
+            }
+        }
     }
 
     fn add_links(&mut self, rank: u32, recording: &impl RankRecording) {

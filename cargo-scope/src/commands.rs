@@ -34,7 +34,7 @@ pub fn collect(options: &CollectOptions) -> anyhow::Result<()> {
         );
     }
     let folder = OutputFolder::at(options.output.as_ref().unwrap_or(from))?;
-    let written = collect_into(&folder, from, &found);
+    let written = collect_into(&folder, options, &found);
     // Only ours, which is empty now: the recordings were made elsewhere.
     folder.remove_recordings()?;
     match written {
@@ -46,12 +46,20 @@ pub fn collect(options: &CollectOptions) -> anyhow::Result<()> {
     }
 }
 
-fn collect_into(folder: &OutputFolder, from: &Path, found: &Found) -> anyhow::Result<Written> {
+fn collect_into(folder: &OutputFolder, options: &CollectOptions, found: &Found) -> anyhow::Result<Written> {
+    // The program was built in the folder we are in, or in a workspace around it.
+    let here = std::env::current_dir().unwrap_or_default();
+    let source_roots = here.ancestors().map(Path::to_path_buf).collect();
+    let info = RunInfo { source_roots, private: options.private, ..RunInfo::default() };
     let into = results::profile_in(folder)?;
-    let collected = recordings::merge(&found.chosen, &found.others, &RunInfo::default(), None, &into)?;
+    let collected = recordings::merge(&found.chosen, &found.others, &info, None, &into)?;
     let versions = recordings::other_versions(collected.versions.iter().map(String::as_str));
     versions.iter().chain(&collected.notes).for_each(|note| say::note(format_args!("{note}")));
-    ensure!(!collected.profile.rows.is_empty(), "no call in the recordings of `{}`", from.display());
+    ensure!(
+        !collected.profile.rows.is_empty(),
+        "no call in the recordings of `{}`",
+        options.recordings.display()
+    );
     let name = program_name(&collected.profile).unwrap_or_else(|| "profile".into());
     results::write(collected.profile, collected.file, &name, folder, &Ranks::All)
 }

@@ -115,7 +115,13 @@ pub fn why_nothing(built: &Built, programs: &[&Program], ending: Ending) -> Stri
 }
 
 /// What is known about the run of a program.
-pub fn run_info(options: &CargoOptions, task: Task<'_>, program: &Program) -> RunInfo {
+pub fn run_info(
+    options: &CargoOptions,
+    profile: &ProfileOptions,
+    task: Task<'_>,
+    built: &Built,
+    program: &Program,
+) -> RunInfo {
     let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let split = |list: &String| list.split([',', ' ']).map(str::to_string).collect::<Vec<_>>();
     RunInfo {
@@ -127,7 +133,8 @@ pub fn run_info(options: &CargoOptions, task: Task<'_>, program: &Program) -> Ru
         git_commit: first_line(
             Command::new("git").current_dir(&program.package_root).args(["rev-parse", "HEAD"]),
         ),
-        omit_arguments: false,
+        source_roots: vec![built.workspace_root.clone()],
+        private: profile.private,
     }
 }
 

@@ -95,7 +95,7 @@ fn write_profile(
         folder.discard();
         return Ok(Share::All);
     }
-    let info = report::run_info(&options.cargo, Task::Run(&options.target), program);
+    let info = report::run_info(&options.cargo, &options.profile, Task::Run(&options.target), built, program);
     let collected = results::profile_in(&folder)
         .and_then(|into| recordings::merge(&found.chosen, &found.others, &info, Some(ending), &into))
         .with_context(|| report::kept(&folder))?;

@@ -137,7 +137,7 @@ fn write_profile(
     recorded: OfProgram,
     ending: Ending,
 ) -> anyhow::Result<Share> {
-    let info = report::run_info(&options.cargo, task, program);
+    let info = report::run_info(&options.cargo, &options.profile, task, built, program);
     let folder = report::output_folder(&options.profile, built, program)?;
     let collected = results::profile_in(&folder)
         .and_then(|into| recordings::merge(&recorded.chosen, &recorded.others, &info, Some(ending), &into));

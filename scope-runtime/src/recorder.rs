@@ -102,6 +102,7 @@ impl Recorder {
         let args: Vec<_> = std::env::args_os().map(|arg| arg.to_string_lossy().into_owned()).collect();
         let fields = Fields::default().text(env!("CARGO_PKG_VERSION")).u32(args.len() as u32);
         let fields = args.iter().fold(fields, |fields, arg| fields.text(arg));
+        let fields = fields.text(&os::host_name());
         self.append(kind::INFO, 0, &fields.0);
     }
 

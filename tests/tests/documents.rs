@@ -140,6 +140,13 @@ fn what_the_readme_says_to_type_works() {
             }
             "rust" => fs::write(package.join("src/main.rs"), &block.text).unwrap(),
             "text" => {}
+            "python" => {
+                if let Some(python) = tools::python() {
+                    let printed =
+                        tools::succeed(Command::new(python).current_dir(folder).args(["-c", &block.text]));
+                    assert!(printed.ends_with(" ns is the mean of 1 calls\n"), "{printed}");
+                }
+            }
             other => panic!("what is a block of `{other}`?"),
         }
     }

@@ -16,6 +16,9 @@ pub struct CollectOptions {
     /// Write the outputs to DIR [default: the folder of the recordings]
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
+    /// Leave arguments and text of the source out of profile.h5
+    #[arg(long)]
+    pub private: bool,
 }
 
 /// Options of `inspect`.

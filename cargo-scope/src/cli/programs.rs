@@ -26,6 +26,9 @@ pub struct ProfileOptions {
     /// Ranks that get a `.prof` and a flame graph, and count in the summary: `0,2-4` or `all`
     #[arg(long, value_name = "LIST", default_value = "all")]
     pub ranks: Ranks,
+    /// Leave arguments, command line and text of the source out of profile.h5
+    #[arg(long)]
+    pub private: bool,
     /// Start this many ranks by mpirun, mpiexec or srun, whichever is found first
     #[arg(short = 'n', value_name = "RANKS", value_parser = clap::value_parser!(u32).range(1..))]
     pub rank_count: Option<u32>,

@@ -61,12 +61,12 @@ impl Entries {
         if let Some((info, _)) = ranks.first() {
             if let Some((program, arguments)) = info.args.split_first() {
                 self.text("program", program.as_str());
-                self.list("arguments", if run.omit_arguments { Vec::new() } else { arguments.to_vec() });
+                self.list("arguments", if run.private { Vec::new() } else { arguments.to_vec() });
             }
             self.text("clock", info.clock.as_str());
             self.text("scope_runtime_version", info.runtime_version.as_str());
         }
-        if !run.omit_arguments {
+        if !run.private {
             self.list("command_line", run.command_line.clone());
         }
         self.text("scope_profiler_version", concat!("cargo-scope ", env!("CARGO_PKG_VERSION")));
@@ -76,18 +76,24 @@ impl Entries {
         self.optional("git_commit", &run.git_commit);
     }
 
-    /// The machine is the one that collects, which is where the program ran unless the
-    /// recordings were carried elsewhere.
+    /// All but the names of hosts is of the machine that collects, which is where the program ran unless
+    /// the recordings were carried elsewhere.
     fn machine(&mut self, ranks: &[(&Info, &Profile)]) {
         let threads = threads_per_rank();
         let size = mpi_size(ranks);
         self.text("platform", platform());
         self.text("chip_information", chip());
-        self.optional("hostname", &system_file("/proc/sys/kernel/hostname"));
+        let hosts: Vec<&str> = ranks.iter().map(|(info, _)| info.host.as_str()).collect();
+        let distinct: BTreeSet<&str> = hosts.iter().copied().filter(|host| !host.is_empty()).collect();
+        let first = hosts.first().filter(|host| !host.is_empty()).map(|host| host.to_string());
+        self.optional("hostname", &first.or_else(|| system_file("/proc/sys/kernel/hostname")));
         self.integer("omp_num_threads", threads);
         self.integer("mpi_size", size);
         self.integer("total_cores", size.saturating_mul(threads));
-        self.integer("num_nodes", 1);
+        self.integer("num_nodes", distinct.len().max(1) as i64);
+        if distinct.len() > 1 {
+            self.list("rank_hosts", hosts.into_iter().map(String::from).collect());
+        }
     }
 
     /// What went missing, and on which ranks.
@@ -99,7 +105,10 @@ impl Entries {
         // Of the slowest machine; 0 where no program came to measure it.
         let cost_ps = ranks.iter().map(|(info, _)| info.region_cost_ps).max().unwrap_or(0);
         if cost_ps > 0 {
-            self.0.push(("region_cost_ns".into(), Float(f64::from(cost_ps) / 1_000.0)));
+            let cost_ns = f64::from(cost_ps) / 1_000.0;
+            let calls = |profile: &Profile| profile.paths.nodes().iter().map(|path| path.calls).sum();
+            self.0.push(("region_cost_ns".into(), Float(cost_ns)));
+            self.integer("measuring_ns", (cost_ns * sum(calls) as f64) as i64);
         }
         self.integer("open_calls", sum(|profile| profile.open_calls));
         let open = ranks.iter().flat_map(|(_, profile)| profile.open_regions());
@@ -195,10 +204,15 @@ mod tests {
     }
 
     #[test]
-    fn missing_and_unsealed_ranks_are_named() {
+    fn ranks_are_told_by_what_they_lack_and_where_they_ran() {
         let info = |rank, sealed| Info { rank, ranks: 4, sealed, ..Info::default() };
         let profile = Profile { lost_calls: 2, open_calls: 1, start_ns: 5, end_ns: 9, ..Profile::default() };
-        let (first, last) = (info(0, true), info(2, false));
+        let (mut first, last) = (info(0, true), info(2, false));
+        (first.host, first.region_cost_ps) = ("node1".into(), 30_500);
+        let last = Info { host: "node2".into(), ..last };
+        let mut profile = profile;
+        let path = profile.paths.step(None, scope_runtime::profile::RegionId(0));
+        profile.paths.add_call(path, 7, 7, false);
         let entries = describe(&[(&first, &profile), (&last, &profile)], &RunInfo::default());
         let value = |key: &str| entries.iter().find(|(name, _)| name == key).map(|(_, value)| value.clone());
         assert_eq!(value("mpi_size"), Some(Integer(4)));
@@ -209,5 +223,9 @@ mod tests {
         assert_eq!(value("start_time_ns"), Some(Integer(5)));
         assert_eq!(value("finalize_time_ns"), Some(Integer(9)));
         assert_eq!(value("label"), None);
+        assert_eq!((value("num_nodes"), value("hostname")), (Some(Integer(2)), Some(Text("node1".into()))));
+        assert_eq!(value("rank_hosts"), Some(List(vec!["node1".into(), "node2".into()])));
+        // Two calls, one of each rank.
+        assert_eq!((value("region_cost_ns"), value("measuring_ns")), (Some(Float(30.5)), Some(Integer(61))));
     }
 }

@@ -132,6 +132,25 @@ fn a_size_that_lies_costs_no_memory() {
 }
 
 #[test]
+fn offsets_and_counts_that_lie_are_named() {
+    for (column, value) in [
+        ("event_offsets", u64::MAX),
+        ("event_offsets", 1),
+        ("event_offsets", 1 << 40),
+        ("event_counts", 4),
+        ("event_counts", u64::MAX),
+    ] {
+        let error = changed(|file| {
+            file.delete_dataset(&format!("rank_region_index/{column}")).unwrap();
+            let index = group(file, "rank_region_index");
+            index.new_dataset::<u64>().shape([1]).create(column).unwrap().write_raw(&[value]).unwrap();
+        });
+        let text = "failed to read rank_region_index/event_counts of `FILE`: it has a row of calls ";
+        assert!(error.starts_with(text), "{column} = {value}: {error}");
+    }
+}
+
+#[test]
 fn an_unknown_filter_is_named() {
     let error = changed(|file| {
         file.delete_dataset("events/durations").unwrap();
@@ -182,7 +201,7 @@ fn a_changed_byte_is_an_error_or_another_profile() {
         (state % limit as u64) as usize
     };
     // Undoing the compression of the larger one takes long in a debug build.
-    for (calls, changes) in [(50, 2_000), (40_000, 40)] {
+    for (calls, changes) in [(50, 10_000), (40_000, 40)] {
         let (folder, path, whole) = sound_file(calls);
         for _ in 0..changes {
             let (mut bytes, place) = (whole.clone(), random(whole.len()));

@@ -83,6 +83,24 @@ fn a_launcher_is_found_gets_our_variables_and_its_status_is_ours() {
     assert_eq!(listing(&project.path("out")), of_rank_1);
 }
 
+/// The case `hdf5-03`: ranks that would share one file, outputs that a viewer has open and locked.
+#[test]
+fn locks_on_outputs_are_in_nobodys_way() {
+    let project = project("locked");
+    let scope = |locking: Option<&str>| {
+        let mut command = with_launcher(&project, &["run", "-n", "4", "-o", "out"]);
+        command.envs(locking.map(|value| ("HDF5_USE_FILE_LOCKING", value)));
+        run(&mut command).ends_with(3);
+        assert_eq!(calls(&project.path("out")), works(4), "{locking:?}");
+    };
+    [None, None, Some("TRUE"), Some("FALSE")].into_iter().for_each(scope);
+    for lock in [std::fs::File::lock_shared, std::fs::File::lock] {
+        let open = std::fs::File::open(project.path("out/profile.h5")).unwrap();
+        lock(&open).unwrap();
+        scope(Some("TRUE"));
+    }
+}
+
 #[test]
 fn a_launcher_takes_the_place_of_a_runner() {
     let project = project("replaced");

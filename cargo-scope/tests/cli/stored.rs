@@ -57,6 +57,26 @@ fn a_table_can_be_made_to_measure() {
 }
 
 #[test]
+fn source_text_and_arguments_are_kept_unless_they_are_private() {
+    let project = Project::with_runtime("private", PROGRAM);
+    let kept = |args: &[&str]| {
+        run(&mut project.cargo_scope(&[args, &["-o", "out"]].concat())).ends_with(0);
+        let profile = cargo_scope::hdf5::read(&project.path("out/profile.h5")).unwrap();
+        let texts: Vec<_> = profile.rows.iter().map(|row| row.source_text.trim().to_string()).collect();
+        let has = |key: &str| profile.metadata.iter().any(|(name, _)| name == key);
+        (texts.join("\n"), has("command_line"))
+    };
+    let (text, command_line) = kept(&["run"]);
+    assert!(text.contains("fn outer() { inner(); inner(); }") && text.contains("fn inner() {}"), "{text}");
+    assert!(command_line);
+    assert_eq!(kept(&["run", "--private"]), ("\n".to_string(), false));
+    let mut cargo = project.command(crate::auxiliary::cargo());
+    run(cargo.args(["run", "-q"]).env("SCOPE_OUTPUT", project.path("rec"))).ends_with(0);
+    assert!(kept(&["collect", "rec"]).0.contains("fn inner() {}"));
+    assert_eq!(kept(&["collect", "rec", "--private"]).0, "\n");
+}
+
+#[test]
 fn recordings_made_by_hand_are_collected() {
     let project = Project::with_runtime("by-hand", PROGRAM);
     let mut cargo = project.command(crate::auxiliary::cargo());

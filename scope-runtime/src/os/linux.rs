@@ -35,6 +35,15 @@ pub(crate) fn thread_id() -> u64 {
     u64::from(unsafe { libc::gettid() }.cast_unsigned())
 }
 
+/// Name of this machine in its network; empty when it has none.
+pub(crate) fn host_name() -> String {
+    let mut name = [0u8; 256];
+    // SAFETY: the buffer is ours and as long as is said.
+    let failed = unsafe { libc::gethostname(name.as_mut_ptr().cast(), name.len()) } != 0;
+    let length = name.iter().position(|&byte| byte == 0).filter(|_| !failed).unwrap_or(0);
+    String::from_utf8_lossy(&name[..length]).into_owned()
+}
+
 /// Reserves `len` bytes of `file` at `offset` on the disk, so that writing to them through a
 /// mapping cannot fail for want of room.
 pub(crate) fn reserve(file: &File, offset: u64, len: u64) -> io::Result<()> {

@@ -49,6 +49,12 @@ pub(crate) fn thread_id() -> u64 {
     ID.try_with(|id| *id).unwrap_or(0)
 }
 
+/// Name of this machine, where the environment tells it.
+pub(crate) fn host_name() -> String {
+    let names = ["COMPUTERNAME", "HOSTNAME"].into_iter();
+    names.filter_map(|name| std::env::var(name).ok()).next().unwrap_or_default()
+}
+
 /// Makes `file` reach to the end of `len` bytes at `offset`, which nobody has written to yet.
 pub(crate) fn reserve(file: &File, offset: u64, len: u64) -> io::Result<()> {
     write_all_at(file, &[0], offset + len - 1)

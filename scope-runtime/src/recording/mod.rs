@@ -62,6 +62,8 @@ pub struct Info {
     pub pid: u32,
     /// Arguments of the program, its own name first.
     pub args: Vec<String>,
+    /// Name of the machine that it ran on; empty when unknown.
+    pub host: String,
     /// Wall clock at the start, ns since the Unix epoch.
     pub wall_start_ns: i64,
     /// Version of scope-runtime that recorded.

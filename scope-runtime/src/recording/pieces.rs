@@ -251,6 +251,8 @@ impl Pieces {
             kind::INFO => {
                 info.runtime_version = fields.text()?;
                 info.args = (0..fields.u32()?).map_while(|_| fields.text()).collect();
+                // What an earlier version has recorded ends here.
+                info.host = fields.text().unwrap_or_default();
             }
             kind::REGION => {
                 self.regions.insert(head.subject, Defined::read(&mut fields)?);
