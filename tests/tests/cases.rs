@@ -212,7 +212,7 @@ fn limits_03_very_deep() {
     assert!(std::fs::metadata(run.prof_file()).unwrap().len() < 100_000 * 2_000);
     assert!(run.flame_graph().contains("levels"), "levels that are left out are counted");
     let mut export = package.cargo_scope(&["export", "prof", "--no-call-paths"]);
-    tools::succeed(export.arg(&run.folder));
+    tools::succeed(export.arg("-o").args([&run.folder; 2]));
     let prof = pstats::load_prof(File::open(run.prof_file()).unwrap()).unwrap();
     let dig = prof.entries().iter().find(|entry| &*entry.key.name == "dig").unwrap();
     assert_eq!((dig.nc, dig.cc), (100_000, 1));
@@ -362,7 +362,7 @@ fn macro_10_wrong_item_one_error() {
     assert_eq!(errors[..2], [goes_on; 2], "{said}");
     assert_eq!(errors.len(), 3, "{said}");
     assert!(errors[2].starts_with("error: could not compile"), "{said}");
-    for place in ["--> src/main.rs:10:1", "--> src/main.rs:15:1"] {
+    for place in ["--> src/main.rs:11:1", "--> src/main.rs:16:1"] {
         assert!(said.contains(place), "{said}");
     }
 }

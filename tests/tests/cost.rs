@@ -37,5 +37,5 @@ fn main() {
     let report = tools::succeed(package.cargo_scope(&["inspect", "--cost"]).arg(&run.folder));
     let rows: Vec<_> = report.lines().filter(|line| line.contains("#[scope(skip)]  //")).collect();
     let [row] = rows[..] else { panic!("{report}") };
-    assert!(row.starts_with("cell ") && row.ends_with("// src/main.rs:3"), "{report}");
+    assert!(row.starts_with("cell ") && row.ends_with("// src/main.rs:4"), "{report}");
 }
