@@ -396,7 +396,7 @@ impl SmallDisk {
     fn mount(path: PathBuf) -> Option<SmallDisk> {
         fs::create_dir_all(&path).unwrap();
         let mut mount = Command::new("mount");
-        mount.args(["-t", "tmpfs", "-o", "size=8m", "tmpfs"]).arg(&path);
+        mount.args(["-t", "tmpfs", "-o", "size=4m", "tmpfs"]).arg(&path);
         tools::output(&mut mount).status.success().then_some(SmallDisk { path })
     }
 }
