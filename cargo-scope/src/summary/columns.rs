@@ -214,8 +214,8 @@ mod tests {
 
     #[test]
     fn orders_put_what_is_unknown_last() {
-        let mut paths = NamedPaths::default();
-        paths.names = ["c", "a", "b"].map(String::from).to_vec();
+        let names = ["c", "a", "b"].map(String::from).to_vec();
+        let mut paths = NamedPaths { names, ..NamedPaths::default() };
         for region in 0..3 {
             paths.paths.step(None, RegionId(region));
         }
