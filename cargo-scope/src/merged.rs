@@ -332,17 +332,23 @@ impl Statistics {
         let (Some(&first_ns), Some(&last_ns)) = (duration_ns.first(), duration_ns.last()) else {
             return Statistics::default();
         };
-        let sum: i128 = duration_ns.iter().map(|&ns| i128::from(ns)).sum();
+        let (mut sum, mut min_ns, mut max_ns) = (0i128, i64::MAX, i64::MIN);
+        let (mut start_min_ns, mut end_max_ns) = (i64::MAX, i64::MIN);
+        for (&start_ns, &ns) in start_ns.iter().zip(duration_ns) {
+            sum += i128::from(ns);
+            (min_ns, max_ns) = (min_ns.min(ns), max_ns.max(ns));
+            start_min_ns = start_min_ns.min(start_ns);
+            end_max_ns = end_max_ns.max(start_ns.wrapping_add(ns));
+        }
         let mean_ns = sum as f64 / duration_ns.len() as f64;
-        let ends = start_ns.iter().zip(duration_ns).map(|(start, ns)| start.wrapping_add(*ns));
         Statistics {
             total_ns: sum.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64,
-            min_ns: duration_ns.iter().copied().min().unwrap_or(0),
-            max_ns: duration_ns.iter().copied().max().unwrap_or(0),
+            min_ns,
+            max_ns,
             first_ns,
             last_ns,
-            start_min_ns: start_ns.iter().copied().min().unwrap_or(0),
-            end_max_ns: ends.max().unwrap_or(0),
+            start_min_ns,
+            end_max_ns,
             gpu_count: 0,
             gpu_total_ns: 0,
             mean_ns,

@@ -29,14 +29,14 @@ impl Columns {
         Columns { with_tasks, ..Columns::default() }
     }
 
-    fn resize(&mut self, len: usize) {
+    /// Makes columns of `len` calls that are to be filled in. The system gives zeros for nothing.
+    fn make(&mut self, len: usize) {
         let Columns { start_ns, duration_ns, call_ids, parent_ids, thread_ids, .. } = self;
         for column in [start_ns, duration_ns, call_ids, parent_ids, thread_ids] {
-            column.resize(len, 0);
+            *column = vec![0; len];
         }
         if self.with_tasks {
-            self.task_ids.resize(len, NO_TASK);
-            self.await_ns.resize(len, 0);
+            (self.task_ids, self.await_ns) = (vec![NO_TASK; len], vec![0; len]);
         }
     }
 
@@ -172,7 +172,7 @@ impl<'a> Placement<'a> {
         columns: &mut Columns,
         recording: &impl RankRecording,
     ) -> Result<Vec<RegionRun<'a>>, Failure> {
-        columns.resize(self.runs.last().map_or(0, |run| run.events.end));
+        columns.make(self.runs.last().map_or(0, |run| run.events.end));
         let tasks = recording.tasks();
         let mut lane_tasks = Vec::new();
         for lane in 0..recording.profile().lanes.len() as u32 {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use rust_hdf5::{H5File, StorageLayout};
 
-use super::{Error, read, write};
+use super::{Error, ProfileWriter, read, write};
 use crate::merged::{Aggregate, Events, MergedProfile, MetadataValue, Row, TaskRow, ThreadRow};
 
 /// Two regions on rank 0, one of them on rank 2 also; the second row goes back in time, as rows
@@ -97,6 +97,59 @@ fn tasks_and_device_times_come_back() {
     };
     tasks.tasks = Some(vec![task]);
     assert_eq!(written_and_read(&tasks), tasks);
+}
+
+/// A rank without tasks, one with them, and one without again: what they have not recorded is unknown.
+#[test]
+fn events_in_pieces_make_the_file_of_all_together() {
+    // The second is compressed from the second piece on, and no piece ends where a chunk does.
+    for calls in [3, 40_000] {
+        let column = |value: i64| vec![value; calls];
+        let piece = |rank: u32, with_tasks: bool| Events {
+            start_ns: (0..calls as i64).map(|call| 7 * call + i64::from(rank)).collect(),
+            duration_ns: (0..calls as i64).map(|call| call % 5).collect(),
+            call_ids: Some((0..calls as i64).collect()),
+            task_ids: with_tasks.then(|| column(4)),
+            await_ns: with_tasks.then(|| column(1)),
+            ..Events::default()
+        };
+        let row = |rank: u32| {
+            let begin = calls * rank as usize;
+            Row { rank, events: begin..begin + calls, ..Row::default() }
+        };
+        let mut whole = MergedProfile {
+            names: vec!["step".into()],
+            rows: (0..3).map(row).collect(),
+            ..MergedProfile::default()
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("profile.h5");
+        let mut file = ProfileWriter::create(&path).unwrap();
+        for rank in 0..3 {
+            file.append(&whole.rows[rank as usize..][..1], &piece(rank, rank == 1)).unwrap();
+        }
+        file.finish(&whole).unwrap();
+        (0..3).for_each(|rank| whole.events.append(piece(rank, rank == 1)));
+        assert_eq!(whole.events.task_ids.as_ref().unwrap()[calls - 1..=calls], [-1, 4]);
+        let read_back = read(&path).unwrap();
+        assert!(read_back == whole, "{calls} calls");
+    }
+}
+
+#[test]
+fn a_piece_that_does_not_follow_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("profile.h5");
+    let mut file = ProfileWriter::create(&path).unwrap();
+    let row = Row { events: 1..2, ..Row::default() };
+    let events = Events { start_ns: vec![0], duration_ns: vec![1], ..Events::default() };
+    let error = file.append(&[row], &events).unwrap_err().to_string();
+    assert!(
+        error.contains("rank_region_index/event_counts") && error.contains("a row of calls 1 to 2"),
+        "{error}"
+    );
+    drop(file);
+    assert_eq!(folder.path().read_dir().unwrap().count(), 0, "nothing is left");
 }
 
 #[test]
