@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
-use std::ops::Range;
+use std::ops::{Deref, Range};
 use std::path::{Path, PathBuf};
 
 use rust_hdf5::types::CompoundType;
@@ -54,7 +54,7 @@ pub struct ProfileWriter {
     /// Final place of the file.
     path: PathBuf,
     temporary: Temporary,
-    file: H5File,
+    file: OpenFile,
     /// The columns of events in the order of the file, those that any piece has.
     columns: Vec<Growing>,
     /// Where they go, once they are so long that they are compressed.
@@ -80,7 +80,7 @@ impl ProfileWriter {
         Ok(ProfileWriter {
             path: path.to_path_buf(),
             temporary,
-            file,
+            file: OpenFile(Some(file)),
             columns,
             events: None,
             calls: 0,
@@ -166,11 +166,33 @@ impl ProfileWriter {
         let writer = Writer { path, compress: events.is_some(), columns, events, statistics };
         let checked = check_index(profile, calls).map_err(inconsistent(path));
         let written = checked.and_then(|()| writer.write_profile(&file, profile));
-        // Closed in either case: left to its own, the file would report a second failure.
-        let closed = if written.is_ok() { file.close() } else { file.close_no_sync() };
         written?;
-        closed.map_err(failed(path, "the end"))?;
+        file.close().map_err(failed(path, "the end"))?;
         temporary.publish(path).map_err(|e| Error::io(path, "rename a finished file to", e))
+    }
+}
+
+/// A file that is closed without a word where it is not finished: left to its own, it would report a
+/// failure besides the one that is on its way.
+struct OpenFile(Option<H5File>);
+
+impl OpenFile {
+    fn close(mut self) -> Result<(), Hdf5Error> {
+        self.0.take().map_or(Ok(()), H5File::close)
+    }
+}
+
+impl Deref for OpenFile {
+    type Target = H5File;
+
+    fn deref(&self) -> &H5File {
+        self.0.as_ref().expect("it is open until it is closed")
+    }
+}
+
+impl Drop for OpenFile {
+    fn drop(&mut self) {
+        let _ = self.0.take().map(H5File::close_no_sync);
     }
 }
 
