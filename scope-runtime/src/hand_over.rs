@@ -9,8 +9,8 @@
 //! lane. What a thread wrote to a chunk is seen by the next one that may use it.
 
 use std::ops::{Deref, DerefMut};
+use std::sync::TryLockError;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
-use std::sync::{PoisonError, TryLockError};
 
 use crate::sync::{AtomicU8, Mutex, MutexGuard};
 
@@ -98,7 +98,11 @@ impl<T> InTurn<T> {
 
     /// The value, between two turns.
     pub(crate) fn lock(&self) -> Turn<'_, T> {
-        Turn(self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        #[cfg(not(all(loom, test)))]
+        let numbered = crate::lock(&self.0);
+        #[cfg(all(loom, test))]
+        let numbered = self.0.lock().unwrap();
+        Turn(numbered)
     }
 }
 

@@ -21,7 +21,9 @@
 //! assert_eq!(grid, [1.0]);
 //! ```
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+#[cfg(not(scope_thread_sanitizer))]
+use std::sync::PoisonError;
+use std::sync::{Mutex, MutexGuard};
 
 mod cache;
 pub mod call_stack;
@@ -134,8 +136,22 @@ macro_rules! __open {
 }
 
 /// Locks what a panic of another thread may have left locked: none leaves it half changed.
+#[cfg(not(scope_thread_sanitizer))]
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The same for ThreadSanitizer, which cannot see how the standard library takes a lock that it has to
+/// wait for, and so would take what the lock orders for a race.
+#[cfg(scope_thread_sanitizer)]
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    loop {
+        match mutex.try_lock() {
+            Ok(guard) => return guard,
+            Err(std::sync::TryLockError::Poisoned(poisoned)) => return poisoned.into_inner(),
+            Err(std::sync::TryLockError::WouldBlock) => std::thread::yield_now(),
+        }
+    }
 }
 
 /// Tells the user on stderr, in one line. A closed stderr is no reason to fail.
