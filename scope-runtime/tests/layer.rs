@@ -81,7 +81,7 @@ fn pause() {
 }
 
 #[scope]
-fn work() {
+fn wrap() {
     region!("inner");
 }
 
@@ -109,11 +109,11 @@ async fn once_pending() {
 fn spans_and_regions_nest_in_each_other() {
     let program = || {
         with_layer(|| {
-            info_span!("top").in_scope(work);
+            info_span!("top").in_scope(wrap);
             region!("region");
             for _ in 0..3 {
                 info_span!("span").in_scope(|| {
-                    work();
+                    wrap();
                     info_span!("leaf").in_scope(|| {});
                 });
             }
@@ -125,11 +125,11 @@ fn spans_and_regions_nest_in_each_other() {
         "region 1",
         "region/span 3",
         "region/span/leaf 3",
-        "region/span/work 3",
-        "region/span/work/inner 3",
+        "region/span/wrap 3",
+        "region/span/wrap/inner 3",
         "top 1",
-        "top/work 1",
-        "top/work/inner 1",
+        "top/wrap 1",
+        "top/wrap/inner 1",
     ];
     assert_eq!(paths(recording.profile()), expected);
     assert!(recording.tasks().tasks().is_empty(), "spans that are entered once are no tasks");
@@ -143,11 +143,11 @@ fn a_span_that_is_entered_again_later_is_one_call() {
         with_layer(|| {
             let span = info_span!("span");
             span.in_scope(|| {
-                work();
+                wrap();
                 pause();
             });
             region!("between", { pause() });
-            span.in_scope(work);
+            span.in_scope(wrap);
             std::thread::scope(|threads| {
                 let (span, dispatch) = (span.clone(), tracing::dispatcher::get_default(Clone::clone));
                 threads.spawn(move || {
@@ -158,7 +158,7 @@ fn a_span_that_is_entered_again_later_is_one_call() {
         });
     };
     let Some(recording) = recorded("a_span_that_is_entered_again_later_is_one_call", program) else { return };
-    let expected = ["between 1", "span 2", "span/work 2", "span/work/inner 2"];
+    let expected = ["between 1", "span 2", "span/wrap 2", "span/wrap/inner 2"];
     assert_eq!(paths(recording.profile()), expected);
     let [run] = recording.tasks().runs() else { panic!("one ran in parts") };
     assert_eq!((run.polls, run.open, run.cancelled), (3, false, false));
@@ -168,7 +168,7 @@ fn a_span_that_is_entered_again_later_is_one_call() {
     assert_ne!(lanes[0], lanes[2]);
     let calls = calls_of(&recording, "span");
     assert_eq!((calls[0].start_ns, calls[0].end_ns), (run.start_ns, run.end_ns));
-    assert!(calls_of(&recording, "work").iter().all(|call| matches!(call.parent, Parent::Run(_))));
+    assert!(calls_of(&recording, "wrap").iter().all(|call| matches!(call.parent, Parent::Run(_))));
     let span = recording.profile().paths.nodes().iter().find(|node| node.calls == 2 && node.parent.is_none());
     let span = span.expect("it ran");
     let mut durations = [calls[0], calls[1]].map(|call| call.end_ns - call.start_ns);
@@ -183,7 +183,7 @@ fn a_span_with_nothing_around_it_is_linked_to_where_it_was_made() {
         with_layer(|| {
             let on_a_thread = |span: Span| {
                 let dispatch = tracing::dispatcher::get_default(Clone::clone);
-                let there = || tracing::dispatcher::with_default(&dispatch, || span.in_scope(work));
+                let there = || tracing::dispatcher::with_default(&dispatch, || span.in_scope(wrap));
                 std::thread::scope(|threads| threads.spawn(there).join().expect("it does not panic"));
             };
             region!("region", {
@@ -207,14 +207,14 @@ fn a_span_with_nothing_around_it_is_linked_to_where_it_was_made() {
         "first 1",
         "first/inside 1",
         "follows 1",
-        "follows/work 1",
-        "follows/work/inner 1",
+        "follows/wrap 1",
+        "follows/wrap/inner 1",
         "in parts 1",
-        "in parts/work 2",
-        "in parts/work/inner 2",
+        "in parts/wrap 2",
+        "in parts/wrap/inner 2",
         "made outside 1",
-        "made outside/work 1",
-        "made outside/work/inner 1",
+        "made outside/wrap 1",
+        "made outside/wrap/inner 1",
         "region 1",
     ];
     assert_eq!(paths(&profile), expected);
@@ -223,16 +223,16 @@ fn a_span_with_nothing_around_it_is_linked_to_where_it_was_made() {
     let expected = [
         "first 1",
         "first/follows 1",
-        "first/follows/work 1",
-        "first/follows/work/inner 1",
+        "first/follows/wrap 1",
+        "first/follows/wrap/inner 1",
         "first/inside 1",
         "made outside 1",
-        "made outside/work 1",
-        "made outside/work/inner 1",
+        "made outside/wrap 1",
+        "made outside/wrap/inner 1",
         "region 1",
         "region/in parts 1",
-        "region/in parts/work 2",
-        "region/in parts/work/inner 2",
+        "region/in parts/wrap 2",
+        "region/in parts/wrap/inner 2",
     ];
     assert_eq!(paths(&profile), expected);
 }
@@ -265,15 +265,15 @@ fn a_span_that_is_closed_late_or_never_has_ended_at_its_last_exit() {
         with_layer(|| {
             let late = info_span!("late");
             late.in_scope(|| {});
-            work();
+            wrap();
             pause();
             drop(late);
             let never = info_span!("never");
             never.in_scope(|| {});
-            work();
+            wrap();
             let elsewhere = info_span!("elsewhere");
             elsewhere.in_scope(|| {});
-            work();
+            wrap();
             std::thread::scope(|threads| drop(threads.spawn(move || drop(elsewhere))));
             std::mem::forget(never);
             let entered = info_span!("entered").entered();
@@ -285,12 +285,12 @@ fn a_span_that_is_closed_late_or_never_has_ended_at_its_last_exit() {
     else {
         return;
     };
-    let expected = ["elsewhere 1", "entered 1, 1 open", "late 1", "never 1", "work 3", "work/inner 3"];
+    let expected = ["elsewhere 1", "entered 1, 1 open", "late 1", "never 1", "wrap 3", "wrap/inner 3"];
     assert_eq!(paths(recording.profile()), expected);
-    // After each comes a call of `work`, and only then its close, if any.
-    for (name, work) in ["late", "never", "elsewhere"].into_iter().zip(calls_of(&recording, "work")) {
+    // After each comes a call of `wrap`, and only then its close, if any.
+    for (name, wrap) in ["late", "never", "elsewhere"].into_iter().zip(calls_of(&recording, "wrap")) {
         let [call] = calls_of(&recording, name)[..] else { panic!("one call of {name}") };
-        assert!(call.end_ns <= work.start_ns && call.run.is_none(), "{call:?}");
+        assert!(call.end_ns <= wrap.start_ns && call.run.is_none(), "{call:?}");
     }
 }
 
@@ -301,15 +301,15 @@ fn a_span_entered_twice_is_counted_once_and_on_two_threads_apart() {
             let span = info_span!("span");
             let dispatch = tracing::dispatcher::get_default(Clone::clone);
             span.in_scope(|| {
-                span.in_scope(work);
-                work();
+                span.in_scope(wrap);
+                wrap();
                 let (go, went) = channel();
                 let other = span.clone();
                 std::thread::scope(|threads| {
                     threads.spawn(move || {
                         tracing::dispatcher::with_default(&dispatch, || {
                             other.in_scope(|| {
-                                other.in_scope(work);
+                                other.in_scope(wrap);
                                 region!("there");
                             });
                             go.send(()).expect("the other thread waits");
@@ -317,7 +317,7 @@ fn a_span_entered_twice_is_counted_once_and_on_two_threads_apart() {
                     });
                     went.recv().expect("the other thread sends");
                 });
-                work();
+                wrap();
             });
         });
     };
@@ -325,7 +325,7 @@ fn a_span_entered_twice_is_counted_once_and_on_two_threads_apart() {
     else {
         return;
     };
-    let expected = ["span 2", "span/there 1", "span/work 4", "span/work/inner 4"];
+    let expected = ["span 2", "span/there 1", "span/wrap 4", "span/wrap/inner 4"];
     assert_eq!(paths(recording.profile()), expected);
     assert!(recording.tasks().runs().is_empty());
 }
@@ -338,12 +338,12 @@ fn spans_are_closed_in_any_order() {
             let inner = info_span!("inner of two").entered();
             let guard = enter("guard");
             let outer = outer.exit();
-            work();
+            wrap();
             drop(guard);
             let inner = inner.exit();
-            work();
+            wrap();
             // What was ended from outside is a new call.
-            inner.in_scope(work);
+            inner.in_scope(wrap);
             outer.in_scope(|| {});
             // A guard that outlives the span it was made in.
             let span = info_span!("span").entered();
@@ -354,16 +354,16 @@ fn spans_are_closed_in_any_order() {
             let region = enter("region");
             let span = info_span!("in region").entered();
             drop(region);
-            work();
+            wrap();
             drop(span);
-            work();
+            wrap();
         });
     };
     let Some(recording) = recorded("spans_are_closed_in_any_order", program) else { return };
     let expected = [
         "inner of two 1",
-        "inner of two/work 1",
-        "inner of two/work/inner 1",
+        "inner of two/wrap 1",
+        "inner of two/wrap/inner 1",
         "outer 1",
         "outer/inner of two 1",
         "outer/inner of two/guard 1",
@@ -371,8 +371,8 @@ fn spans_are_closed_in_any_order() {
         "region/in region 1",
         "span 1",
         "span/guard 1",
-        "work 4",
-        "work/inner 4",
+        "wrap 4",
+        "wrap/inner 4",
     ];
     assert_eq!(paths(recording.profile()), expected);
 }
@@ -383,14 +383,14 @@ fn a_span_that_is_held_over_an_await_goes_on_with_its_future() {
         with_layer(|| {
             let held = async {
                 let _held = info_span!("held").entered();
-                work();
+                wrap();
                 once_pending().await;
-                work();
+                wrap();
             };
             let mut future = Box::pin(held.in_region("future"));
             let mut context = std::task::Context::from_waker(std::task::Waker::noop());
             assert!(future.as_mut().poll(&mut context).is_pending());
-            work();
+            wrap();
             assert!(future.as_mut().poll(&mut context).is_ready());
         });
     };
@@ -401,10 +401,10 @@ fn a_span_that_is_held_over_an_await_goes_on_with_its_future() {
     let expected = [
         "future 1",
         "future/held 1",
-        "future/held/work 2",
-        "future/held/work/inner 2",
-        "work 1",
-        "work/inner 1",
+        "future/held/wrap 2",
+        "future/held/wrap/inner 2",
+        "wrap 1",
+        "wrap/inner 1",
     ];
     assert_eq!(paths(recording.profile()), expected);
 }
@@ -416,7 +416,7 @@ fn futures_in_spans_and_async_regions_have_each_other_as_parents() {
         with_layer(|| {
             let inside = async {
                 once_pending().await;
-                work();
+                wrap();
                 once_pending().await;
             };
             let region = inside.in_region("async region").instrument(info_span!("inner span"));
@@ -436,8 +436,8 @@ fn futures_in_spans_and_async_regions_have_each_other_as_parents() {
         "request 1",
         "request/inner span 1",
         "request/inner span/async region 1",
-        "request/inner span/async region/work 1",
-        "request/inner span/async region/work/inner 1",
+        "request/inner span/async region/wrap 1",
+        "request/inner span/async region/wrap/inner 1",
     ];
     assert_eq!(paths(recording.profile()), expected);
     // One after the other on one lane, and one of its own for what waits in a region.
@@ -451,7 +451,7 @@ fn spans_of_two_levels_and_targets() {
     let hidden = debug_span!("hidden");
     hidden.in_scope(|| info_span!("shown").in_scope(|| {}));
     info_span!(parent: &hidden, "with a hidden parent").in_scope(|| {});
-    info_span!(target: "elsewhere", "of a hidden target").in_scope(work);
+    info_span!(target: "elsewhere", "of a hidden target").in_scope(wrap);
 }
 
 struct SeesAll;
@@ -475,7 +475,7 @@ fn filters_hide_spans_from_this_layer_or_from_all() {
         }
     };
     let Some(recording) = recorded("filters_hide_spans_from_this_layer_or_from_all", program) else { return };
-    assert_eq!(paths(recording.profile()), ["shown 4", "with a hidden parent 4", "work 4", "work/inner 4"]);
+    assert_eq!(paths(recording.profile()), ["shown 4", "with a hidden parent 4", "wrap 4", "wrap/inner 4"]);
 }
 
 #[test]
@@ -507,7 +507,7 @@ fn layers_may_come_late_go_and_be_several() {
             handle.reload(scope_runtime::layer()).expect("the subscriber lives");
             let between = info_span!("between").entered();
             handle.reload(scope_runtime::layer()).expect("the subscriber lives");
-            info_span!("late").in_scope(work);
+            info_span!("late").in_scope(wrap);
             drop(between);
             drop(early);
             handle.reload(None::<scope_runtime::ScopeLayer>).expect("the subscriber lives");
@@ -531,8 +531,8 @@ fn layers_may_come_late_go_and_be_several() {
     let expected = [
         "between 1, 1 open",
         "between/late 1",
-        "between/late/work 1",
-        "between/late/work/inner 1",
+        "between/late/wrap 1",
+        "between/late/wrap/inner 1",
         "between/one 1",
         "between/one/two 1",
         "between/twice 1",
@@ -589,19 +589,19 @@ fn what_is_made_or_entered_while_nothing_is_recorded_is_left_out() {
             let made_meanwhile = info_span!("made meanwhile");
             open.in_scope(|| {});
             scope_runtime::resume();
-            work();
+            wrap();
             made_meanwhile.in_scope(|| {});
             let again = open.exit();
             scope_runtime::finalize();
             again.in_scope(|| {});
             info_span!("after the end").in_scope(|| {});
             let _session = scope_runtime::init();
-            again.in_scope(work);
+            again.in_scope(wrap);
         });
     };
     let test = "what_is_made_or_entered_while_nothing_is_recorded_is_left_out";
     let Some(recording) = recorded(test, program) else { return };
-    let expected = ["open 2", "open/work 2", "open/work/inner 2"];
+    let expected = ["open 2", "open/wrap 2", "open/wrap/inner 2"];
     assert_eq!(paths(recording.profile()), expected);
 }
 
@@ -651,7 +651,7 @@ fn a_forked_child_records_its_spans_into_a_recording_of_its_own() {
             // SAFETY: `status` outlives the call.
             unsafe { libc::waitpid(child, &raw mut status, 0) };
             assert_eq!(status, 0);
-            work();
+            wrap();
             drop(span);
         });
     };
@@ -659,5 +659,5 @@ fn a_forked_child_records_its_spans_into_a_recording_of_its_own() {
     else {
         return;
     };
-    assert_eq!(paths(recording.profile()), ["span 1", "span/work 1", "span/work/inner 1"]);
+    assert_eq!(paths(recording.profile()), ["span 1", "span/wrap 1", "span/wrap/inner 1"]);
 }
