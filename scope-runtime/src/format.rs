@@ -344,6 +344,42 @@ impl<'a> FieldReader<'a> {
     }
 }
 
+/// Events in their long form, as tests write them down.
+#[cfg(test)]
+pub(crate) mod events {
+    use super::{CODE_BITS, PAYLOAD, code, instance_word};
+
+    pub(crate) fn event(code: u64, at: u64) -> u64 {
+        at << CODE_BITS | code
+    }
+
+    /// An event of two words.
+    pub(crate) fn two(code: u64, payload: u64, at: u64) -> [u64; 2] {
+        [event(code, at), PAYLOAD | payload]
+    }
+
+    pub(crate) fn enter(region: u64, at: u64) -> u64 {
+        event(code::FIRST_REGION + region, at)
+    }
+
+    pub(crate) fn leave(at: u64) -> u64 {
+        event(code::LEAVE, at)
+    }
+
+    pub(crate) fn span(region: u64, at: u64) -> u64 {
+        event(code::FIRST_SPAN + region, at)
+    }
+
+    pub(crate) fn end_of_part(instance: u64, at: u64) -> [u64; 2] {
+        two(code::PART_END, instance_word(instance, 0), at)
+    }
+
+    pub(crate) fn later_part(instance: u64, region: u64, since: u64, at: u64) -> Vec<u64> {
+        let word = instance_word(instance, code::FIRST_SPAN + region);
+        [two(code::PART_BEGIN, word, at), two(code::SINCE, since, at)].concat()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

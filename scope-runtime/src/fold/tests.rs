@@ -1,12 +1,6 @@
 use super::*;
-use crate::format::{CODE_BITS, PAYLOAD, code, instance_word};
+use crate::format::events::*;
 
-fn enter(region: u64, at: u64) -> u64 {
-    at << CODE_BITS | (code::FIRST_REGION + region)
-}
-fn leave(at: u64) -> u64 {
-    at << CODE_BITS | code::LEAVE
-}
 fn chunk(sequence: u64, depth: u64, words: &[u64]) -> ChunkWords<impl Iterator<Item = Word> + '_> {
     ChunkWords { sequence, depth, base: 0, words: words.iter().copied().map(Word::from_bits) }
 }
@@ -54,20 +48,6 @@ fn a_fold_that_takes_over_notes_what_it_inherits() {
     ];
     assert_eq!(rows(&folded), expected);
     assert_eq!(folded.nodes[2].cut, 1);
-}
-
-fn span(region: u64, at: u64) -> u64 {
-    at << CODE_BITS | (code::FIRST_SPAN + region)
-}
-fn two(code: u64, payload: u64, at: u64) -> [u64; 2] {
-    [at << CODE_BITS | code, PAYLOAD | payload]
-}
-fn end_of_part(instance: u64, at: u64) -> [u64; 2] {
-    two(code::PART_END, instance_word(instance, 0), at)
-}
-fn later_part(instance: u64, region: u64, since: u64, at: u64) -> Vec<u64> {
-    let word = instance_word(instance, code::FIRST_SPAN + region);
-    [two(code::PART_BEGIN, word, at), two(code::SINCE, since, at)].concat()
 }
 
 #[test]

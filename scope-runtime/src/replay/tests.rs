@@ -1,4 +1,5 @@
 use super::*;
+use crate::format::events::*;
 use crate::format::instance_word;
 
 /// Calls as `(region, start, end, depth, cut)` in order of their end.
@@ -56,13 +57,6 @@ impl Visitor for Calls {
     }
 }
 
-fn enter(region: u64, at: u64) -> u64 {
-    at << CODE_BITS | (code::FIRST_REGION + region)
-}
-fn event(code: u64, at: u64) -> u64 {
-    at << CODE_BITS | code
-}
-
 fn replay(chunks: &[(u64, u64, &[u64])], edges: &[(u64, bool)], end: u64) -> (Calls, LaneEnd) {
     let edges: Vec<_> = edges.iter().map(|&(ticks, begins)| SessionEdge { ticks, begins }).collect();
     let mut replay = Replay::new(Calls::default(), &edges);
@@ -79,14 +73,7 @@ fn replay(chunks: &[(u64, u64, &[u64])], edges: &[(u64, bool)], end: u64) -> (Ca
 
 #[test]
 fn events_nest_by_their_order() {
-    let words = [
-        enter(0, 1),
-        enter(1, 1),
-        event(code::LEAVE, 1),
-        enter(1, 5),
-        event(code::LEAVE, 7),
-        event(code::LEAVE, 7),
-    ];
+    let words = [enter(0, 1), enter(1, 1), leave(1), enter(1, 5), leave(7), leave(7)];
     let (calls, end) = replay(&[(0, 0, &words)], &[], 9);
     assert_eq!(calls.closed, [(1, 1, 1, 1, Cut::No), (1, 5, 7, 1, Cut::No), (0, 1, 7, 0, Cut::No)]);
     assert_eq!((end.first_ticks, end.last_ticks, end.faulty), (Some(1), 7, 0));
@@ -94,15 +81,8 @@ fn events_nest_by_their_order() {
 
 #[test]
 fn a_region_that_ends_closes_what_is_open_inside_it() {
-    let words = [
-        enter(0, 1),
-        enter(1, 2),
-        enter(2, 3),
-        event(code::CLOSE_TO, 4),
-        PAYLOAD,
-        enter(3, 5),
-        event(code::LEAVE, 6),
-    ];
+    let words =
+        [enter(0, 1), enter(1, 2), enter(2, 3), event(code::CLOSE_TO, 4), PAYLOAD, enter(3, 5), leave(6)];
     let (calls, _) = replay(&[(0, 0, &words)], &[], 9);
     let expected = [
         (2, 3, 4, 2, Cut::Outlived),
@@ -115,15 +95,7 @@ fn a_region_that_ends_closes_what_is_open_inside_it() {
 
 #[test]
 fn what_is_open_is_cut_at_the_end_of_the_session_or_of_the_lane() {
-    let words = [
-        enter(0, 1),
-        enter(1, 2),
-        event(code::LEAVE, 12),
-        enter(2, 13),
-        event(code::LEAVE, 14),
-        event(code::LEAVE, 15),
-        enter(3, 20),
-    ];
+    let words = [enter(0, 1), enter(1, 2), leave(12), enter(2, 13), leave(14), leave(15), enter(3, 20)];
     let (calls, _) = replay(&[(0, 0, &words)], &[(10, false), (12, true)], 30);
     let expected = [
         (1, 2, 10, 1, Cut::Open),
@@ -136,7 +108,7 @@ fn what_is_open_is_cut_at_the_end_of_the_session_or_of_the_lane() {
 
 #[test]
 fn what_is_entered_between_two_sessions_is_left_out() {
-    let words = [enter(0, 11), enter(1, 21), event(code::LEAVE, 22), event(code::LEAVE, 23)];
+    let words = [enter(0, 11), enter(1, 21), leave(22), leave(23)];
     let (calls, _) = replay(&[(0, 0, &words)], &[(10, false), (20, true)], 30);
     assert_eq!(calls.closed, [(1, 21, 22, 0, Cut::No)]);
 }
@@ -144,21 +116,14 @@ fn what_is_entered_between_two_sessions_is_left_out() {
 #[test]
 fn a_missing_chunk_cuts_what_was_open_and_keeps_the_depth() {
     let first = [enter(0, 1), enter(1, 2)];
-    let third = [event(code::LEAVE, 20), enter(2, 21), event(code::LEAVE, 22), event(code::LEAVE, 23)];
+    let third = [leave(20), enter(2, 21), leave(22), leave(23)];
     let (calls, _) = replay(&[(0, 0, &first), (2, 2, &third)], &[], 30);
     assert_eq!(calls.closed, [(1, 2, 2, 1, Cut::Open), (0, 1, 2, 0, Cut::Open), (2, 21, 22, 0, Cut::No)]);
 }
 
 #[test]
 fn a_clock_that_steps_back_makes_calls_of_no_length() {
-    let words = [
-        enter(0, 50),
-        enter(1, 60),
-        event(code::LEAVE, 55),
-        event(code::REBASE, 0),
-        PAYLOAD | 10,
-        event(code::LEAVE, 5),
-    ];
+    let words = [enter(0, 50), enter(1, 60), leave(55), event(code::REBASE, 0), PAYLOAD | 10, leave(5)];
     let (calls, end) = replay(&[(0, 0, &words)], &[], 0);
     assert_eq!(calls.closed, [(1, 60, 60, 1, Cut::No), (0, 50, 60, 0, Cut::No)]);
     assert_eq!(end.faulty, 2);
@@ -168,9 +133,6 @@ fn a_clock_that_steps_back_makes_calls_of_no_length() {
 fn poll(code: u64, instance: u64, at: u64) -> [u64; 2] {
     [event(code, at), PAYLOAD | instance_word(instance, code::FIRST_REGION + 7)]
 }
-fn two(code: u64, payload: u64, at: u64) -> [u64; 2] {
-    [event(code, at), PAYLOAD | payload]
-}
 
 #[test]
 fn what_a_poll_leaves_open_goes_on_with_the_next_one() {
@@ -178,14 +140,14 @@ fn what_a_poll_leaves_open_goes_on_with_the_next_one() {
         &poll(code::FIRST_POLL, 3, 1)[..],
         &[enter(0, 2), enter(1, 3)],
         &two(code::POLL_END, 0, 4),
-        &[enter(2, 5), event(code::LEAVE, 6)],
+        &[enter(2, 5), leave(6)],
         &poll(code::POLL, 3, 10),
         &two(code::RESUME, 2, 10),
-        &[event(code::LEAVE, 11)],
+        &[leave(11)],
         &poll(code::FIRST_POLL, 4, 12),
         &two(code::CANCELLED, 12, 13),
         &two(code::POLL_END, 2, 13),
-        &[event(code::LEAVE, 14)],
+        &[leave(14)],
         &two(code::COMPLETED, 1, 15),
         &two(code::POLL_END, 0, 15),
     ]
@@ -235,28 +197,17 @@ fn what_is_set_aside_is_cut_at_the_end_and_polls_without_a_begin_do_no_harm() {
     assert_eq!(calls.closed, [unknown, (99, 20, 20, 0, Cut::Open)]);
 }
 
-fn span(region: u64, at: u64) -> u64 {
-    event(code::FIRST_SPAN + region, at)
-}
-fn end_of_part(instance: u64, at: u64) -> [u64; 2] {
-    two(code::PART_END, instance_word(instance, 0), at)
-}
-fn later_part(instance: u64, region: u64, since: u64, at: u64) -> Vec<u64> {
-    let word = instance_word(instance, code::FIRST_SPAN + region);
-    [two(code::PART_BEGIN, word, at), two(code::SINCE, since, at)].concat()
-}
-
 #[test]
 fn spans_go_on_after_their_end_and_end_like_regions() {
     let words = [
-        &[span(5, 1), enter(0, 2), event(code::LEAVE, 3)][..],
+        &[span(5, 1), enter(0, 2), leave(3)][..],
         &end_of_part(8, 4),
-        &[span(6, 5), event(code::LEAVE, 6)],
+        &[span(6, 5), leave(6)],
         &later_part(8, 5, 4, 7),
         &poll(code::FIRST_POLL, 9, 8),
         &two(code::COMPLETED, 8, 9),
         &two(code::POLL_END, 1, 9),
-        &[event(code::LEAVE, 10)],
+        &[leave(10)],
     ]
     .concat();
     let (calls, _) = replay(&[(0, 0, &words)], &[], 20);
@@ -306,7 +257,7 @@ fn a_part_of_a_span_is_set_aside_as_regions_are_and_cut_at_the_end() {
 fn an_end_of_a_part_that_was_being_made_the_last_one_is_that() {
     // The process was killed between the two words.
     let [_, second] = end_of_part(8, 4);
-    let words = [enter(0, 1), span(5, 2), event(code::LEAVE, 4), second];
+    let words = [enter(0, 1), span(5, 2), leave(4), second];
     let (calls, _) = replay(&[(0, 0, &words)], &[], 9);
     assert_eq!(calls.closed, [(5, 2, 4, 1, Cut::No), (0, 1, 9, 0, Cut::Open)]);
     // Ends of parts that never began end what is there.
@@ -317,6 +268,6 @@ fn an_end_of_a_part_that_was_being_made_the_last_one_is_that() {
 
 #[test]
 fn leaves_without_a_call_and_cut_pairs_do_no_harm() {
-    let words = [event(code::LEAVE, 1), enter(0, 2), event(code::LEAVE, 3), event(code::CLOSE_TO, 4)];
+    let words = [leave(1), enter(0, 2), leave(3), event(code::CLOSE_TO, 4)];
     assert_eq!(replay(&[(0, 0, &words)], &[], 9).0.closed, [(0, 2, 3, 0, Cut::No)]);
 }
