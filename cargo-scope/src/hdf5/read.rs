@@ -82,28 +82,28 @@ fn read_shared_columns(source: &Source, aggregate: bool) -> Result<MergedProfile
         }
         profile.events = read_events(source)?;
     }
-    if source.has_group(PATHS) {
-        source.table(PATHS, PATH_TABLE, profile.paths.insert(Vec::new()))?;
-    }
-    if source.has_group(THREADS) {
-        source.table(THREADS, THREAD_TABLE, profile.threads.insert(Vec::new()))?;
-    }
-    if source.has_group(TASKS) {
-        source.table(TASKS, TASK_TABLE, profile.tasks.insert(Vec::new()))?;
-    }
-    if source.has_group(ASYNC_CALLS) {
-        source.table(ASYNC_CALLS, ASYNC_TABLE, profile.async_calls.insert(Vec::new()))?;
-    }
-    if source.has_group(POLLS) {
-        source.table(POLLS, POLL_TABLE, profile.polls.insert(Vec::new()))?;
-    }
-    if source.has_group(LINKS) {
-        source.table(LINKS, LINK_TABLE, profile.links.insert(Vec::new()))?;
-    }
-    if source.has_group(LINKED_PATHS) {
-        source.table(LINKED_PATHS, PATH_TABLE, profile.linked_paths.insert(Vec::new()))?;
-    }
+    profile.paths = read_group(source, PATHS, PATH_TABLE)?;
+    profile.threads = read_group(source, THREADS, THREAD_TABLE)?;
+    profile.tasks = read_group(source, TASKS, TASK_TABLE)?;
+    profile.async_calls = read_group(source, ASYNC_CALLS, ASYNC_TABLE)?;
+    profile.polls = read_group(source, POLLS, POLL_TABLE)?;
+    profile.links = read_group(source, LINKS, LINK_TABLE)?;
+    profile.linked_paths = read_group(source, LINKED_PATHS, PATH_TABLE)?;
     Ok(profile)
+}
+
+/// The rows of a group that not every file has.
+fn read_group<T: Clone + Default>(
+    source: &Source,
+    group: &str,
+    columns: &[Column<T>],
+) -> Result<Option<Vec<T>>, Error> {
+    if !source.has_group(group) {
+        return Ok(None);
+    }
+    let mut rows = Vec::new();
+    source.table(group, columns, &mut rows)?;
+    Ok(Some(rows))
 }
 
 fn read_names(source: &Source) -> Result<Vec<String>, Error> {

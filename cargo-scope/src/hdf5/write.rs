@@ -245,27 +245,13 @@ impl Writer<'_> {
                 self.write_statistics(&index, profile)?;
             }
         }
-        if let Some(paths) = &profile.paths {
-            self.write_table(&self.group(file, PATHS)?, PATH_TABLE, paths)?;
-        }
-        if let Some(threads) = &profile.threads {
-            self.write_table(&self.group(file, THREADS)?, THREAD_TABLE, threads)?;
-        }
-        if let Some(tasks) = &profile.tasks {
-            self.write_table(&self.group(file, TASKS)?, TASK_TABLE, tasks)?;
-        }
-        if let Some(calls) = &profile.async_calls {
-            self.write_table(&self.group(file, ASYNC_CALLS)?, ASYNC_TABLE, calls)?;
-        }
-        if let Some(polls) = &profile.polls {
-            self.write_table(&self.group(file, POLLS)?, POLL_TABLE, polls)?;
-        }
-        if let Some(links) = &profile.links {
-            self.write_table(&self.group(file, LINKS)?, LINK_TABLE, links)?;
-        }
-        if let Some(paths) = &profile.linked_paths {
-            self.write_table(&self.group(file, LINKED_PATHS)?, PATH_TABLE, paths)?;
-        }
+        self.write_group(file, PATHS, PATH_TABLE, profile.paths.as_deref())?;
+        self.write_group(file, THREADS, THREAD_TABLE, profile.threads.as_deref())?;
+        self.write_group(file, TASKS, TASK_TABLE, profile.tasks.as_deref())?;
+        self.write_group(file, ASYNC_CALLS, ASYNC_TABLE, profile.async_calls.as_deref())?;
+        self.write_group(file, POLLS, POLL_TABLE, profile.polls.as_deref())?;
+        self.write_group(file, LINKS, LINK_TABLE, profile.links.as_deref())?;
+        self.write_group(file, LINKED_PATHS, PATH_TABLE, profile.linked_paths.as_deref())?;
         if profile.aggregates.is_some() { Ok(()) } else { self.write_events(file) }
     }
 
@@ -295,6 +281,17 @@ impl Writer<'_> {
         let visible: Vec<&str> = visible.iter().map(|name| &**name).collect();
         self.write_texts(&regions, NAMES, &visible)?;
         self.write_texts(&self.group(file, OWN)?, EXACT_NAMES, names)
+    }
+
+    /// Writes rows to a group of their own, where the profile has such rows.
+    fn write_group<T>(
+        &self,
+        file: &H5File,
+        name: &str,
+        columns: &[Column<T>],
+        rows: Option<&[T]>,
+    ) -> Result<(), Error> {
+        rows.map_or(Ok(()), |rows| self.write_table(&self.group(file, name)?, columns, rows))
     }
 
     fn write_table<T>(&self, group: &H5Group, columns: &[Column<T>], rows: &[T]) -> Result<(), Error> {
