@@ -24,8 +24,7 @@ use crate::{build, outputs, recordings, say};
 /// When there are no recordings, nothing in them can be read, or the outputs cannot be written.
 pub fn collect(options: &CollectOptions) -> anyhow::Result<()> {
     let from = &options.recordings;
-    let found =
-        recordings::find(from).with_context(|| format!("failed to read the folder `{}`", from.display()))?;
+    let found = recordings::find(from)?;
     if found.chosen.is_empty() {
         bail!(
             "no recording (`rank<N>.scope`) in `{}`; give the folder that SCOPE_OUTPUT named, \

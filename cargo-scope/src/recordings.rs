@@ -5,9 +5,9 @@ mod by_program;
 use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsStr;
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 
+use anyhow::Context;
 use scope_runtime::profile::Profile;
 use scope_runtime::recording::Recording;
 
@@ -41,10 +41,11 @@ impl Found {
 ///
 /// # Errors
 /// When the folder cannot be read.
-pub fn find(folder: &Path) -> io::Result<Found> {
+pub fn find(folder: &Path) -> anyhow::Result<Found> {
+    let unreadable = || format!("failed to read the folder `{}`", folder.display());
     let mut names = BTreeMap::new();
-    for entry in fs::read_dir(folder)? {
-        let path = entry?.path();
+    for entry in fs::read_dir(folder).with_context(unreadable)? {
+        let path = entry.with_context(unreadable)?.path();
         if let Some(key) = path.file_name().and_then(order) {
             names.insert(key, path);
         }

@@ -88,8 +88,7 @@ fn write_profile(
     folder: OutputFolder,
     ending: Ending,
 ) -> anyhow::Result<Share> {
-    let found = recordings::find(folder.recordings())
-        .with_context(|| format!("failed to read the folder `{}`", folder.recordings().display()))?;
+    let found = recordings::find(folder.recordings())?;
     if found.chosen.is_empty() {
         say::note(format_args!("{}", report::why_nothing(built, &[program], ending)));
         folder.discard();

@@ -91,8 +91,7 @@ fn write_profiles(
     common: OutputFolder,
     ending: Ending,
 ) -> anyhow::Result<Share> {
-    let found = recordings::find(common.recordings())
-        .with_context(|| format!("failed to read the folder `{}`", common.recordings().display()))?;
+    let found = recordings::find(common.recordings())?;
     let (mut infos, mut share) = (Vec::new(), Share::All);
     for path in found.all() {
         match Recording::open(&path) {
