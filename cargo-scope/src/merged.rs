@@ -6,6 +6,9 @@
 
 use std::ops::Range;
 
+use scope_runtime::profile::RegionId;
+use scope_runtime::totals::{PathId, PathTotals};
+
 /// One run, all ranks.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MergedProfile {
@@ -131,6 +134,41 @@ pub struct PathRow {
     pub min_ns: i64,
     /// Longest duration.
     pub max_ns: i64,
+}
+
+impl PathRow {
+    /// A path of `rank` with its totals, `region` being the number of its region in the profile.
+    pub(crate) fn new(rank: u32, region: u32, totals: &PathTotals) -> PathRow {
+        PathRow {
+            rank,
+            parent: totals.parent.map_or(-1, |parent| parent.0.into()),
+            region,
+            calls: totals.calls,
+            open: totals.open,
+            cancelled: totals.cancelled,
+            inclusive_ns: totals.inclusive_ns,
+            self_ns: totals.self_ns,
+            wall_ns: totals.wall_ns,
+            min_ns: totals.min_ns,
+            max_ns: totals.max_ns,
+        }
+    }
+
+    /// The totals, for a path below `parent`.
+    pub(crate) fn totals(&self, parent: Option<PathId>) -> PathTotals {
+        PathTotals {
+            parent,
+            region: RegionId(self.region),
+            calls: self.calls,
+            open: self.open,
+            cancelled: self.cancelled,
+            inclusive_ns: self.inclusive_ns,
+            self_ns: self.self_ns,
+            wall_ns: self.wall_ns,
+            min_ns: self.min_ns,
+            max_ns: self.max_ns,
+        }
+    }
 }
 
 /// One thread of one rank. Times are ns since the run's `start_time_ns`; -1 = unknown.

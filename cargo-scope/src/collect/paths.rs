@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use scope_runtime::profile::Region;
+use scope_runtime::profile::{Region, RegionId};
 use scope_runtime::totals::PathTree;
 
 use crate::merged::{Aggregate, MergedProfile, PathRow};
@@ -14,22 +14,8 @@ pub(super) fn rows(
     rank: u32,
     mut region_id: impl FnMut(&str) -> u32,
 ) -> Vec<PathRow> {
-    let nodes = paths.nodes().iter();
-    nodes
-        .map(|node| PathRow {
-            rank,
-            parent: node.parent.map_or(-1, |parent| parent.0.into()),
-            region: region_id(&regions[node.region.0 as usize].name),
-            calls: node.calls,
-            open: node.open,
-            cancelled: node.cancelled,
-            inclusive_ns: node.inclusive_ns,
-            self_ns: node.self_ns,
-            wall_ns: node.wall_ns,
-            min_ns: node.min_ns,
-            max_ns: node.max_ns,
-        })
-        .collect()
+    let mut number = |region: RegionId| region_id(&regions[region.0 as usize].name);
+    paths.nodes().iter().map(|node| PathRow::new(rank, number(node.region), node)).collect()
 }
 
 /// Appends the paths of the next rank; parents become positions among all.

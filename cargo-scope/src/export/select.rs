@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use regex::Regex;
 use scope_runtime::call_stack::{BadLanes, LaneReport, RegionCalls, RegionTable, build_good_lanes};
 use scope_runtime::profile::RegionId;
-use scope_runtime::totals::{PathId, PathTotals, PathTree};
+use scope_runtime::totals::{PathId, PathTree};
 
 use super::view::{self, View};
 use super::{Error, Selection};
@@ -112,14 +112,15 @@ impl<'a> Selected<'a> {
     /// They come from the totals where the profile has some: its events are not all then, or do not
     /// say when they ran.
     pub(super) fn totals(&self, rank: u32) -> Option<(PathTree, RegionTable)> {
-        let wall;
+        let wall: Vec<PathRow>;
         let rows = match self.view {
             View::Busy => self.profile.paths.as_ref()?,
             View::Linked => self.profile.linked_paths.as_ref().or(self.profile.paths.as_ref())?,
             View::WallByLane => return None,
             View::Wall => {
                 self.profile.tasks.as_ref()?;
-                wall = path_rows(&view::wall_paths(self.profile, rank)?, rank);
+                let paths = view::wall_paths(self.profile, rank)?;
+                wall = paths.nodes().iter().map(|node| PathRow::new(rank, node.region.0, node)).collect();
                 &wall
             }
         };
@@ -147,24 +148,8 @@ impl<'a> Selected<'a> {
                 kept.push(parent);
                 continue;
             }
-            let region = RegionId(row.region);
-            let path = tree.step(parent, region);
-            let PathRow { calls, open, cancelled, inclusive_ns, self_ns, wall_ns, min_ns, max_ns, .. } = *row;
-            tree.add_totals(
-                path,
-                &PathTotals {
-                    parent,
-                    region,
-                    calls,
-                    open,
-                    cancelled,
-                    inclusive_ns,
-                    self_ns,
-                    wall_ns,
-                    min_ns,
-                    max_ns,
-                },
-            );
+            let path = tree.step(parent, RegionId(row.region));
+            tree.add_totals(path, &row.totals(parent));
             kept.push(Some(path));
         }
         Some((tree, regions))
@@ -185,24 +170,6 @@ impl<'a> Selected<'a> {
         let trees: Vec<_> = self.ranks.iter().map(|&rank| self.paths(rank)).collect::<Result<_, _>>()?;
         Ok(NamedPaths::merged(&trees))
     }
-}
-
-/// The paths of one rank as rows, whose regions have the ids of the profile's names.
-fn path_rows(paths: &PathTree, rank: u32) -> Vec<PathRow> {
-    let row = |node: &PathTotals| PathRow {
-        rank,
-        parent: node.parent.map_or(-1, |parent| parent.0.into()),
-        region: node.region.0,
-        calls: node.calls,
-        open: node.open,
-        cancelled: node.cancelled,
-        inclusive_ns: node.inclusive_ns,
-        self_ns: node.self_ns,
-        wall_ns: node.wall_ns,
-        min_ns: node.min_ns,
-        max_ns: node.max_ns,
-    };
-    paths.nodes().iter().map(row).collect()
 }
 
 /// Regions with a row by their first start over all ranks, in seconds as floats, as the Python
