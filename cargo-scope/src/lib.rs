@@ -10,7 +10,6 @@ pub mod flame;
 pub mod hdf5;
 pub mod launcher;
 pub mod merged;
-pub mod names;
 pub mod outputs;
 pub mod paths;
 mod platform;
@@ -25,4 +24,6 @@ pub mod setup;
 pub mod shell;
 pub mod summary;
 pub mod test;
-mod units;
+
+pub use scope_runtime::names;
+use scope_runtime::units;

@@ -45,6 +45,8 @@ impl Start {
         recordings: &Path,
     ) -> anyhow::Result<Command> {
         let mut variables = vec![("SCOPE_OUTPUT", recordings.as_os_str())];
+        // The table of all ranks is made here, from what they have recorded to their ends.
+        variables.push(("SCOPE_MPI_TABLE", "0".as_ref()));
         variables.extend(self.totals_only.then_some(("SCOPE_TOTALS_ONLY", "1".as_ref())));
         let names = passed_on(variables.iter().map(|(name, _)| *name));
         let runner = match &self.launcher {
@@ -60,7 +62,14 @@ impl Start {
 /// The variables that a recording depends on: those that we set, and those that the user has set.
 fn passed_on<'a>(ours: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let mut names: Vec<&str> = ours.collect();
-    for name in ["SCOPE_TOTALS_ONLY", "SCOPE_EVENT_LIMIT", "SCOPE_MPI"] {
+    for name in [
+        "SCOPE_TOTALS_ONLY",
+        "SCOPE_EVENT_LIMIT",
+        "SCOPE_MPI",
+        "SCOPE_MPI_CALLS",
+        "SCOPE_MPI_COMBINE",
+        "SCOPE_MPI_TIMEOUT",
+    ] {
         if !names.contains(&name) && std::env::var_os(name).is_some() {
             names.push(name);
         }

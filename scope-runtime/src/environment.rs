@@ -56,6 +56,28 @@ fn switch(variable: &dyn Fn(&str) -> Option<String>, name: &str) -> Result<Optio
     }
 }
 
+/// How long a rank waits for others when MPI ends, unless told otherwise.
+#[cfg(feature = "mpi")]
+pub(crate) const MPI_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(10);
+
+/// How long a rank waits for others when MPI ends: `SCOPE_MPI_TIMEOUT`, in seconds.
+#[cfg(feature = "mpi")]
+pub(crate) fn mpi_timeout() -> Result<std::time::Duration, String> {
+    let Some(text) = variable("SCOPE_MPI_TIMEOUT").filter(|text| !text.is_empty()) else {
+        return Ok(MPI_TIMEOUT);
+    };
+    let seconds = text.parse().ok().filter(|seconds| (0.0..=1e6).contains(seconds));
+    let seconds =
+        seconds.ok_or_else(|| format!("SCOPE_MPI_TIMEOUT is `{text}`: give a number of seconds"))?;
+    Ok(std::time::Duration::from_secs_f64(seconds))
+}
+
+/// A variable of the environment that is 0 or 1.
+#[cfg(feature = "mpi")]
+pub(crate) fn is_on(name: &str) -> Result<Option<bool>, String> {
+    switch(&variable, name)
+}
+
 /// A number of bytes, with or without one of the units B, KiB, MiB, GiB, TiB, kB, MB, GB, TB.
 fn parse_size(text: &str) -> Option<u64> {
     let text = text.trim();

@@ -3,6 +3,10 @@
 //! The events are read back from the recording itself, as a reader elsewhere would, so that what
 //! the program reports and what `cargo scope` makes of the file are the same.
 
+#[cfg(all(feature = "mpi", not(feature = "off")))]
+use crate::clock::ClockPair;
+#[cfg(all(feature = "mpi", not(feature = "off")))]
+use crate::format::{Fields, kind};
 use crate::lane;
 use crate::profile::Profile;
 use crate::recorder::Recorder;
@@ -14,18 +18,9 @@ use crate::recording::Recording;
 /// stays unsealed: nothing in it is lost.
 pub(crate) fn seal(recorder: &Recorder) -> Profile {
     let writer = recorder.writer();
-    let recording = writer
-        .file()
-        .try_clone()
-        .map_err(|error| format!("failed to read `{}` back: {error}", writer.path().display()))
-        .and_then(|file| {
-            Recording::from_file(file, writer.path(), |work| lane::unrecorded(work))
-                .map_err(|error| error.to_string())
-        });
-    match recording {
-        Ok(recording) => {
+    match read_back(recorder) {
+        Ok(profile) => {
             writer.set_sealed(true);
-            let profile = recording.into_profile();
             if writer.is_removed() {
                 let calls = profile.paths.nodes().iter().map(|path| path.calls).sum::<u64>();
                 let path = writer.path().display();
@@ -40,4 +35,23 @@ pub(crate) fn seal(recorder: &Recorder) -> Profile {
             Profile::default()
         }
     }
+}
+
+/// Totals what was recorded so far, while recording goes on. From now on ticks are ns by the same scale, so
+/// that what has ended by now lasts as long in all that is made of the recording.
+#[cfg(all(feature = "mpi", not(feature = "off")))]
+pub(crate) fn so_far(recorder: &Recorder) -> Result<Profile, String> {
+    let now = ClockPair::now();
+    recorder.append(kind::SCALE, 0, &Fields::default().u64(now.ticks).u64(now.ns.cast_unsigned()).0);
+    recorder.settle();
+    recorder.writer().beat(now);
+    read_back(recorder)
+}
+
+fn read_back(recorder: &Recorder) -> Result<Profile, String> {
+    let writer = recorder.writer();
+    let file = writer.file().try_clone();
+    let file = file.map_err(|error| format!("failed to read `{}` back: {error}", writer.path().display()))?;
+    let recording = Recording::from_file(file, writer.path(), |work| lane::unrecorded(work));
+    recording.map(Recording::into_profile).map_err(|error| error.to_string())
 }

@@ -10,7 +10,8 @@ use std::collections::{BTreeMap, HashMap};
 
 use crate::format::{FieldReader, Fields};
 use crate::pack::Word;
-use crate::replay::{ChunkWords, Cut, Ended, Part, Poll, Replay, SessionEdge, Visitor};
+use crate::profile::{MessageKind, MessageSizes};
+use crate::replay::{ChunkWords, Cut, Ended, Message, Part, Poll, Replay, SessionEdge, Visitor};
 
 /// The fold of a lane, between two chunks.
 #[derive(Debug)]
@@ -48,6 +49,8 @@ pub(crate) struct Folded {
     by_step: HashMap<(u32, u32), u32>,
     /// Nodes of async regions that hang from nothing, by depth and region.
     tasks: HashMap<(u64, u32), u32>,
+    /// Messages by path, kind and peer.
+    pub(crate) messages: BTreeMap<MessageKey, MessageSizes>,
     /// Calls that ended.
     pub(crate) calls: u64,
 }
@@ -85,8 +88,12 @@ impl Node {
     }
 }
 
+/// The path on which messages were moved (where a frame that was open when the fold began is the innermost
+/// one, that), what became of them, and the peer's number plus 1.
+pub(crate) type MessageKey = (Parent, MessageKind, u32);
+
 /// What a path hangs from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Parent {
     /// Another path of the fold.
     Node(u32),
@@ -94,6 +101,27 @@ pub(crate) enum Parent {
     Inherited(u64),
     /// The same for an async region: the frame is its parent only if a poll is among the outer ones.
     Task(u64),
+}
+
+impl Parent {
+    fn write_to(self, fields: Fields) -> Fields {
+        let (kind, parent) = match self {
+            Parent::Node(index) => (0, u64::from(index)),
+            Parent::Inherited(depth) => (1, depth),
+            Parent::Task(depth) => (2, depth),
+        };
+        fields.u32(kind).u64(parent)
+    }
+
+    /// Reads what was written, with so many paths known.
+    fn read(fields: &mut FieldReader<'_>, nodes: usize) -> Option<Parent> {
+        let (kind, parent) = (fields.u32()?, fields.u64()?);
+        match kind {
+            0 => u32::try_from(parent).ok().filter(|&index| (index as usize) < nodes).map(Parent::Node),
+            1 => Some(Parent::Inherited(parent)),
+            _ => Some(Parent::Task(parent)),
+        }
+    }
 }
 
 /// What happened to a frame that was open when the fold began.
@@ -256,12 +284,7 @@ impl Folded {
         }
         fields = fields.u32(self.nodes.len() as u32);
         for node in &self.nodes {
-            let (kind, parent) = match node.parent {
-                Parent::Node(index) => (0, u64::from(index)),
-                Parent::Inherited(depth) => (1, depth),
-                Parent::Task(depth) => (2, depth),
-            };
-            fields = fields.u32(kind).u64(parent).u32(node.region).u64(node.calls).u64(node.cut);
+            fields = node.parent.write_to(fields).u32(node.region).u64(node.calls).u64(node.cut);
             fields = fields.u64(node.cancelled).u64(node.inclusive).u64(node.elsewhere);
             fields = fields.u64(node.waited.cast_unsigned()).u64(node.min).u64(node.max);
         }
@@ -295,7 +318,15 @@ impl Folded {
             fields = fields.u32(node).u32(session).u64(begun.count.cast_unsigned()).u64(begun.starts);
         }
         fields = fields.u32(self.inherited_elsewhere.len() as u32);
-        self.inherited_elsewhere.iter().fold(fields, |fields, (&depth, &ticks)| fields.u64(depth).u64(ticks))
+        fields = self
+            .inherited_elsewhere
+            .iter()
+            .fold(fields, |fields, (&depth, &ticks)| fields.u64(depth).u64(ticks));
+        fields = fields.u32(self.messages.len() as u32);
+        self.messages.iter().fold(fields, |fields, (&(path, kind, peer), sizes)| {
+            let fields = path.write_to(fields).u32(kind as u32).u32(peer);
+            fields.u64(sizes.messages).u64(sizes.bytes).u64(sizes.min_bytes).u64(sizes.max_bytes)
+        })
     }
 
     fn read_from(&mut self, fields: &mut FieldReader<'_>) -> Option<()> {
@@ -309,14 +340,7 @@ impl Folded {
             });
         }
         for _ in 0..fields.u32()? {
-            let (kind, parent) = (fields.u32()?, fields.u64()?);
-            let parent = match kind {
-                0 => Parent::Node(
-                    u32::try_from(parent).ok().filter(|&index| (index as usize) < self.nodes.len())?,
-                ),
-                1 => Parent::Inherited(parent),
-                _ => Parent::Task(parent),
-            };
+            let parent = Parent::read(fields, self.nodes.len())?;
             let node = self.add(parent, fields.u32()?);
             let node = &mut self.nodes[node as usize];
             (node.calls, node.cut, node.cancelled) = (fields.u64()?, fields.u64()?, fields.u64()?);
@@ -357,6 +381,13 @@ impl Folded {
         }
         for _ in 0..fields.u32()? {
             self.inherited_elsewhere.insert(fields.u64()?, fields.u64()?);
+        }
+        for _ in 0..fields.u32()? {
+            let path = Parent::read(fields, self.nodes.len())?;
+            let kind = *MessageKind::ALL.get(fields.u32()? as usize)?;
+            let (key, mut number) = ((path, kind, fields.u32()?), || fields.u64());
+            let (messages, bytes, min_bytes, max_bytes) = (number()?, number()?, number()?, number()?);
+            self.messages.insert(key, MessageSizes { messages, bytes, min_bytes, max_bytes });
         }
         Some(())
     }
@@ -537,6 +568,11 @@ impl Visitor for Folded {
         node.inclusive = node.inclusive.saturating_add(ticks);
         node.count(ticks);
         self.calls += 1;
+    }
+
+    fn message(&mut self, message: Message) {
+        let key = (self.below(), message.kind, message.peer.map_or(0, |peer| peer + 1));
+        self.messages.entry(key).or_default().add(&MessageSizes::one(message.bytes));
     }
 
     fn enter_span(&mut self, region: u32, at: u64) {

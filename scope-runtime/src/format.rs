@@ -156,6 +156,13 @@ pub(crate) mod code {
     /// Two words: the instance whose first poll just began opens the task to which its executor gives
     /// the number in the second word.
     pub(crate) const TASK: u64 = 16;
+    /// Two words, as are all up to [`LAST_MESSAGE`]: the innermost call moved a message of the kind that
+    /// the code less this one says; the second word is its peer and size, see [`message_word`](super::message_word).
+    pub(crate) const MESSAGE: u64 = 17;
+    pub(crate) const LAST_MESSAGE: u64 = MESSAGE + 4;
+    /// Two words: the innermost call, a collective one, is done; the second word is its communicator and
+    /// its number there, 32 bits each.
+    pub(crate) const COLLECTIVE: u64 = 22;
     /// The innermost open region ends. Next to the codes of regions, so that one subtraction makes a
     /// short code of either (`pack.rs`).
     pub(crate) const LEAVE: u64 = FIRST_REGION - 1;
@@ -170,12 +177,30 @@ pub(crate) mod code {
 /// Whether an event of this code has a second word.
 #[inline]
 pub(crate) fn has_payload(code: u64) -> bool {
-    (code::CLOSE_TO..=code::TASK).contains(&code)
+    (code::CLOSE_TO..=code::COLLECTIVE).contains(&code)
 }
 
 /// An instance of an async region in one word: its number in the upper bits, the region's code below.
 pub(crate) fn instance_word(number: u64, code: u64) -> u64 {
     number << CODE_BITS | code
+}
+
+/// Bits of a message's word for its size.
+const SIZE_BITS: u32 = 39;
+/// Peers from here on cannot be told apart from none.
+const MAX_PEERS: u32 = (1 << (63 - SIZE_BITS)) - 1;
+
+/// Peer and size of a message in one word. Sizes from 512 GiB on are one byte less than that.
+#[cfg_attr(not(any(test, feature = "mpi")), allow(dead_code))]
+pub(crate) fn message_word(peer: Option<u32>, bytes: u64) -> u64 {
+    let peer = peer.filter(|&peer| peer < MAX_PEERS).map_or(0, |peer| u64::from(peer) + 1);
+    peer << SIZE_BITS | bytes.min((1 << SIZE_BITS) - 1)
+}
+
+/// Peer and size in such a word.
+pub(crate) fn message_of(word: u64) -> (Option<u32>, u64) {
+    let peer = (word >> SIZE_BITS).checked_sub(1).map(|peer| peer as u32);
+    (peer, word & ((1 << SIZE_BITS) - 1))
 }
 
 /// Bits of a position for the item in its chunk, and for the chunk of its lane.
@@ -226,6 +251,11 @@ pub(crate) mod kind {
     pub(crate) const SESSION_END: u32 = 5;
     /// Begin of a session that is not the first: its ticks.
     pub(crate) const SESSION_BEGIN: u32 = 6;
+    /// The moment, ticks and ns, that makes ticks into ns together with the first: totals were shown
+    /// that were made with it.
+    pub(crate) const SCALE: u32 = 8;
+    /// A comparison with rank 0's clock: own ns, ns that rank 0's clock is ahead, and the uncertainty.
+    pub(crate) const CLOCK_OFFSET: u32 = 9;
     /// Totals of the lanes that keep no events any more, in one of the two slots; sequence = how
     /// many such blocks were written. Number of lanes, then number, length and fold of each, then
     /// the blocks that could not be appended.
@@ -396,6 +426,16 @@ mod tests {
             flipped[bit / 8] ^= 1 << (bit % 8);
             assert_eq!(BlockHead::from_bytes(&flipped), None, "bit {bit}");
         }
+    }
+
+    #[test]
+    fn messages_come_back_as_far_as_they_fit() {
+        let last = MAX_PEERS - 1;
+        for (peer, bytes) in [(None, 0), (Some(0), 7), (Some(last), (1 << SIZE_BITS) - 1)] {
+            assert_eq!(message_of(message_word(peer, bytes)), (peer, bytes));
+            assert_eq!(message_word(peer, bytes) >> 63, 0);
+        }
+        assert_eq!(message_of(message_word(Some(last + 1), u64::MAX)), (None, (1 << SIZE_BITS) - 1));
     }
 
     #[test]

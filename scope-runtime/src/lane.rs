@@ -475,6 +475,27 @@ impl Lane {
     }
 }
 
+/// Says more of the innermost call of the calling thread, in an event of two words, without a look at
+/// the clock: at the time of the event before.
+#[cfg(feature = "mpi")]
+pub(crate) fn note(code: u64, payload: u64) {
+    LANE.with(|lane| {
+        let ticks = lane.last.get().wrapping_sub(lane.cold.base.get());
+        if lane.cursor.get() >= lane.end.get() || lane.limit.get() == 0 || ticks >= MAX_TICKS {
+            let _ = lane.push_two_cold(code, payload);
+            return;
+        }
+        lane.store(WORD, ticks << CODE_BITS | code);
+        lane.store(SECOND, payload | PAYLOAD);
+    });
+}
+
+/// The same at the time of now.
+#[cfg(feature = "mpi")]
+pub(crate) fn note_now(code: u64, payload: u64) {
+    let _ = LANE.with(|lane| lane.push_two(code, payload));
+}
+
 /// The position of the calling thread, if a region or a poll is open there, or where it was started;
 /// else 0.
 #[inline]

@@ -36,6 +36,7 @@ mod format;
 mod future;
 mod hand_over;
 mod id_map;
+pub mod job;
 mod lane;
 #[cfg(feature = "tracing")]
 mod layer;
@@ -43,6 +44,9 @@ mod link;
 pub mod marshal;
 #[cfg(test)]
 mod model;
+#[cfg(all(feature = "mpi", not(feature = "off")))]
+pub mod mpi;
+pub mod names;
 mod os;
 mod pack;
 mod pool;
@@ -58,6 +62,7 @@ mod session;
 mod sink;
 mod sync;
 pub mod totals;
+pub mod units;
 mod writer;
 
 pub use format::FORMAT_VERSION;

@@ -3,7 +3,7 @@
 //! A [`Profile`] is made by replaying a recording, inside the program at finalize or later by
 //! `cargo scope`; it holds no event, so its size does not depend on the length of the run.
 
-use crate::totals::PathTree;
+use crate::totals::{PathId, PathTree};
 
 /// Index of a region in [`Profile::regions`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -62,9 +62,101 @@ pub struct Profile {
     /// only (the event limit was met, the disk was full, or no events were wanted). `None` when all
     /// calls are in it.
     pub timeline_end_ns: Option<i64>,
+    /// What was sent, received, read and written, per path, kind and peer, in this order.
+    pub messages: Vec<Messages>,
+    /// Collective calls, lane by lane, as far as the timeline goes.
+    pub collectives: Vec<CollectiveCall>,
     /// First and last time of the recording, ns on the recording clock.
     pub start_ns: i64,
     /// See [`Profile::start_ns`].
+    pub end_ns: i64,
+}
+
+/// What became of the bytes of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum MessageKind {
+    /// Sent to a peer, or put into its memory.
+    Sent,
+    /// Received from a peer, or got from its memory.
+    Received,
+    /// Handed into a collective operation, or taken from one that has a single source, the peer.
+    Collective,
+    /// Written to a file.
+    Written,
+    /// Read from a file.
+    Read,
+}
+
+impl MessageKind {
+    /// All, in their order.
+    pub const ALL: [MessageKind; 5] = [
+        MessageKind::Sent,
+        MessageKind::Received,
+        MessageKind::Collective,
+        MessageKind::Written,
+        MessageKind::Read,
+    ];
+}
+
+/// The messages of one kind that calls on one path exchanged with one peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Messages {
+    /// Call path, in [`Profile::paths`].
+    pub path: PathId,
+    /// What became of them.
+    pub kind: MessageKind,
+    /// Rank of the peer in all ranks of the job; `None` where there is no single one.
+    pub peer: Option<u32>,
+    /// How many, and what they hold.
+    pub sizes: MessageSizes,
+}
+
+/// Number and sizes of messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MessageSizes {
+    /// Number of messages.
+    pub messages: u64,
+    /// Sum of their bytes.
+    pub bytes: u64,
+    /// Bytes of the smallest.
+    pub min_bytes: u64,
+    /// Bytes of the largest.
+    pub max_bytes: u64,
+}
+
+impl Default for MessageSizes {
+    fn default() -> MessageSizes {
+        MessageSizes { messages: 0, bytes: 0, min_bytes: u64::MAX, max_bytes: 0 }
+    }
+}
+
+impl MessageSizes {
+    /// Adds others.
+    pub fn add(&mut self, other: &MessageSizes) {
+        self.messages = self.messages.saturating_add(other.messages);
+        self.bytes = self.bytes.saturating_add(other.bytes);
+        self.min_bytes = self.min_bytes.min(other.min_bytes);
+        self.max_bytes = self.max_bytes.max(other.max_bytes);
+    }
+
+    /// One message.
+    pub(crate) fn one(bytes: u64) -> MessageSizes {
+        MessageSizes { messages: 1, bytes, min_bytes: bytes, max_bytes: bytes }
+    }
+}
+
+/// A call of a collective operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CollectiveCall {
+    /// Call path, in [`Profile::paths`].
+    pub path: PathId,
+    /// The communicator: the same number on all of its ranks.
+    pub communicator: u32,
+    /// Number of the operation on the communicator, from 0; the same on all of its ranks.
+    pub number: u32,
+    /// Start, ns on the recording clock.
+    pub start_ns: i64,
+    /// End, ns on the recording clock.
     pub end_ns: i64,
 }
 

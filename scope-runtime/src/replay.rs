@@ -27,8 +27,9 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use crate::format::{CODE_BITS, FieldReader, Fields, PAYLOAD, code, has_payload, parts_of};
+use crate::format::{CODE_BITS, FieldReader, Fields, PAYLOAD, code, has_payload, message_of, parts_of};
 use crate::pack::Word;
+use crate::profile::MessageKind;
 
 /// Receives the calls of one lane. Times are ticks of the recording clock and never go back.
 pub(crate) trait Visitor {
@@ -58,6 +59,10 @@ pub(crate) trait Visitor {
     fn started_at(&mut self, _position: u64) {}
     /// The replay is at a place that was asked for by [`Replay::watch`].
     fn mark(&mut self, _position: u64) {}
+    /// The innermost frame moved a message.
+    fn message(&mut self, _message: Message) {}
+    /// The innermost frame, a collective call, is done by `at`.
+    fn collective(&mut self, _collective: Collective, _at: u64) {}
     /// The first part of a span of this region begins.
     fn enter_span(&mut self, region: u32, at: u64);
     /// A later part of a span begins; the part before it may be on another lane.
@@ -111,6 +116,29 @@ pub(crate) struct Part {
     /// Number of the span as an instance.
     pub(crate) instance: u64,
     pub(crate) region: u32,
+}
+
+/// A message that a call moved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Message {
+    pub(crate) kind: MessageKind,
+    pub(crate) peer: Option<u32>,
+    pub(crate) bytes: u64,
+}
+
+impl Message {
+    fn of(code: u64, word: u64) -> Message {
+        let kind = MessageKind::ALL[(code - code::MESSAGE) as usize];
+        let (peer, bytes) = message_of(word);
+        Message { kind, peer, bytes }
+    }
+}
+
+/// Which call of all ranks of a communicator a call belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Collective {
+    pub(crate) communicator: u32,
+    pub(crate) number: u32,
 }
 
 /// The end of an instance.
@@ -454,6 +482,13 @@ impl<V: Visitor> Replay<V> {
             code::LINK => self.visitor.link(payload),
             code::LINKED => self.visitor.started_at(payload),
             code::TASK => self.visitor.executor_task(payload),
+            code::MESSAGE..=code::LAST_MESSAGE if self.in_session => {
+                self.visitor.message(Message::of(code, payload));
+            }
+            code::COLLECTIVE if self.in_session && !self.open.is_empty() => {
+                let (communicator, number) = ((payload >> 32) as u32, payload as u32);
+                self.visitor.collective(Collective { communicator, number }, self.now);
+            }
             code::PART_BEGIN => self.begin_part(payload, at),
             code::PART_END => self.end_part(payload >> CODE_BITS, at),
             code::SINCE if self.innermost_is_span() => self.visitor.part_since(payload),

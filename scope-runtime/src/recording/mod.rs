@@ -74,8 +74,21 @@ pub struct Info {
     pub region_cost_ps: u32,
     /// Whether the program ended its recording itself.
     pub sealed: bool,
+    /// Comparisons of the clock with that of rank 0, in order of time; empty without MPI.
+    pub clock_offsets: Vec<ClockOffset>,
     /// Pieces whose checksum does not fit, and which are left out.
     pub damaged: u64,
+}
+
+/// A comparison of a rank's clock with that of rank 0, in ns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ClockOffset {
+    /// When, on the rank's recording clock.
+    pub at_ns: i64,
+    /// What rank 0's clock showed at that moment, less that.
+    pub offset_ns: i64,
+    /// By how much the offset can be wrong.
+    pub uncertainty_ns: i64,
 }
 
 /// One call, in the order of entry on its lane. Times in ns on the recording clock.
@@ -186,6 +199,10 @@ impl Recording {
         recording.lanes = pieces.lanes.into_values().collect();
         recording.session_edges = pieces.session_edges;
         recording.session_edges.sort_unstable();
+        recording.info.clock_offsets.sort_unstable();
+        if let Some(pair) = pieces.scale {
+            recording.scale = TickScale::between(head.first, pair);
+        }
         let last_ticks = recording.lanes.iter().map(|lane| lane.last_ticks(&recording.file)).max();
         recording.cut_ticks = recording.cut_ticks.max(last_ticks.unwrap_or(0));
         recording.total(lost_calls, head.first, around);

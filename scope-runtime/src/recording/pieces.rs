@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 
+use crate::clock::ClockPair;
 use crate::fold::Fold;
 use crate::format::{
     self, BLOCK_ALIGN, BLOCK_HEAD, BlockHead, CHUNK_BYTES, CHUNK_PAYLOAD, EVENTS_HEAD, FieldReader, PAGE,
@@ -12,7 +13,7 @@ use crate::format::{
 };
 use crate::os;
 use crate::pack::{Word, Words};
-use crate::recording::Info;
+use crate::recording::{ClockOffset, Info};
 use crate::regions::Defined;
 use crate::replay::{ChunkWords, Replay, SessionEdge};
 
@@ -116,6 +117,8 @@ pub(super) struct Pieces {
     pub(super) regions: BTreeMap<u32, Defined>,
     pub(super) lanes: BTreeMap<u32, RawLane>,
     pub(super) session_edges: Vec<SessionEdge>,
+    /// The moment that makes ticks into ns, where the program has said so.
+    pub(super) scale: Option<ClockPair>,
 }
 
 impl Pieces {
@@ -265,6 +268,15 @@ impl Pieces {
             kind::SESSION_END | kind::SESSION_BEGIN => {
                 let begins = head.kind == kind::SESSION_BEGIN;
                 self.session_edges.push(SessionEdge { ticks: fields.u64()?, begins });
+            }
+            kind::SCALE => {
+                let pair = ClockPair { ticks: fields.u64()?, ns: fields.u64()?.cast_signed() };
+                self.scale.get_or_insert(pair);
+            }
+            kind::CLOCK_OFFSET => {
+                let mut number = || fields.u64().map(u64::cast_signed);
+                let (at_ns, offset_ns, uncertainty_ns) = (number()?, number()?, number()?);
+                info.clock_offsets.push(ClockOffset { at_ns, offset_ns, uncertainty_ns });
             }
             _ => {}
         }

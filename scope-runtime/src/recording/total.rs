@@ -1,16 +1,17 @@
 //! Totals of all lanes. Lanes are replayed at the same time where there is much to replay, and put
 //! together in their order, so that the outcome is that of one after the other.
 
+use std::collections::BTreeMap;
 use std::num::NonZero;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use crate::clock::ClockPair;
 use crate::os;
-use crate::profile::{Lane, Profile};
+use crate::profile::{CollectiveCall, Lane, MessageSizes, Messages, Profile};
 use crate::recording::visitors::{LaneTotals, Pending, Totaller};
 use crate::recording::{LaneResult, Recording};
-use crate::totals::PathTree;
+use crate::totals::{PathId, PathTree};
 
 /// Below so many bytes of events a thread more is not worth its start.
 const BYTES_PER_THREAD: u64 = 4 << 20;
@@ -26,6 +27,7 @@ impl Recording {
     pub(super) fn total(&mut self, lost_calls: u64, first: ClockPair, around: Around) {
         let mut profile = Profile { rank: self.info.rank, lost_calls, ..Profile::default() };
         let (mut tree, mut pending) = (PathTree::default(), Pending::default());
+        let mut messages = BTreeMap::new();
         let mut last_ticks = self.cut_ticks;
         let mut damaged = 0;
         let mut is_async = false;
@@ -38,6 +40,12 @@ impl Recording {
             profile.open_calls += totals.cut;
             let paths = tree.add_tree(&totals.tree);
             pending.add_all(totals.pending, &paths);
+            let in_tree = |PathId(path): PathId| paths[path as usize];
+            for ((path, kind, peer), sizes) in totals.messages {
+                messages.entry((in_tree(path), kind, peer)).or_insert_with(MessageSizes::default).add(&sizes);
+            }
+            let calls = totals.collectives.into_iter();
+            profile.collectives.extend(calls.map(|call| CollectiveCall { path: in_tree(call.path), ..call }));
             profile.faulty_calls += end.faulty;
             last_ticks = last_ticks.max(end.last_ticks);
             let first_ticks = end.first_ticks.unwrap_or(raw.start_ticks).min(raw.start_ticks);
@@ -50,6 +58,8 @@ impl Recording {
                 cpu_ns: end.cpu_ns.and_then(|ns| i64::try_from(ns).ok()),
             });
         }
+        let row = |((path, kind, peer), sizes)| Messages { path, kind, peer, sizes };
+        profile.messages = messages.into_iter().map(row).collect();
         self.is_async = is_async;
         self.info.damaged += damaged;
         profile.start_ns = first.ns;

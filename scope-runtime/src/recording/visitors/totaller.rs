@@ -8,9 +8,10 @@ use std::collections::{BTreeMap, HashMap};
 
 use crate::clock::TickScale;
 use crate::fold::{Begun, Folded, Parent};
+use crate::profile::{CollectiveCall, MessageKind, MessageSizes};
 use crate::recording::visitors::spans::{UnsettledSpans, counted, longer};
 use crate::regions::Regions;
-use crate::replay::{Cut, Ended, Part, Poll, Visitor};
+use crate::replay::{Collective, Cut, Ended, Message, Part, Poll, Visitor};
 use crate::totals::{PathId, PathTotals, PathTree, Whole};
 
 /// Adds the calls of a lane to a tree of paths. Region ids in it are those of [`Regions`].
@@ -51,7 +52,12 @@ pub(in crate::recording) struct LaneTotals {
     pub(in crate::recording) is_async: bool,
     /// The path at each position that was watched.
     pub(in crate::recording) marks: Vec<(u64, PathId)>,
+    pub(in crate::recording) messages: HashMap<MessageKey, MessageSizes>,
+    pub(in crate::recording) collectives: Vec<CollectiveCall>,
 }
+
+/// Path, kind and peer of messages.
+pub(in crate::recording) type MessageKey = (PathId, MessageKind, Option<u32>);
 
 /// Sums over calls of one path that came to their own end: all that one of them changes, in less than
 /// a line of the cache. Times in ns.
@@ -180,7 +186,8 @@ impl Pending {
 impl<'a> Totaller<'a> {
     pub(in crate::recording) fn new(regions: &'a Regions, scale: TickScale) -> Self {
         let (tree, pending) = (PathTree::default(), Pending::default());
-        let totals = LaneTotals { tree, pending, cut: 0, is_async: false, marks: Vec::new() };
+        let (marks, messages, collectives) = Default::default();
+        let totals = LaneTotals { tree, pending, cut: 0, is_async: false, marks, messages, collectives };
         let (sums, open, polls, parts, aside) = Default::default();
         Totaller { regions, scale, totals, hang: None, started_at: 0, sums, open, polls, parts, aside }
     }
@@ -283,6 +290,17 @@ impl<'a> Totaller<'a> {
                 },
             );
         }
+        for (&(path, kind, peer), sizes) in &folded.messages {
+            let path = match path {
+                Parent::Node(node) => Some(paths[node as usize]),
+                Parent::Inherited(depth) | Parent::Task(depth) => {
+                    index_of(depth).and_then(|index| self.open.get(index)).map(|open| open.path)
+                }
+            };
+            if let Some(path) = path {
+                self.totals.messages.entry((path, kind, peer.checked_sub(1))).or_default().add(sizes);
+            }
+        }
         self.totals.is_async |= folded.nodes.iter().any(|node| node.waited != 0) || !folded.begun.is_empty();
         for (&(node, session), begun) in &folded.begun {
             self.add_begun(paths[node as usize], session, begun);
@@ -354,6 +372,22 @@ impl Visitor for Totaller<'_> {
         let at_ns = self.scale.ns(at);
         let path = self.step(region);
         self.open.push(OpenPath { path, first_ns: at_ns, start_ns: at_ns, children_ns: 0 });
+    }
+
+    fn message(&mut self, message: Message) {
+        if let Some(open) = self.open.last() {
+            let key = (open.path, message.kind, message.peer);
+            self.totals.messages.entry(key).or_default().add(&MessageSizes::one(message.bytes));
+        }
+    }
+
+    fn collective(&mut self, collective: Collective, at: u64) {
+        if let Some(&OpenPath { path, first_ns, .. }) = self.open.last() {
+            let Collective { communicator, number } = collective;
+            let (start_ns, end_ns) = (first_ns, self.scale.ns(at));
+            let call = CollectiveCall { path, communicator, number, start_ns, end_ns };
+            self.totals.collectives.push(call);
+        }
     }
 
     fn enter_span(&mut self, region: u32, at: u64) {

@@ -13,8 +13,8 @@ const EMPTY: &str = "\\(no name)";
 /// or are forbidden in XML; injective.
 ///
 /// ```
-/// assert_eq!(cargo_scope::names::visible("Grid::step"), "Grid::step");
-/// assert_eq!(cargo_scope::names::visible("red\u{1b}[31m\n"), "red\\x1b[31m\\n");
+/// assert_eq!(scope_runtime::names::visible("Grid::step"), "Grid::step");
+/// assert_eq!(scope_runtime::names::visible("red\u{1b}[31m\n"), "red\\x1b[31m\\n");
 /// ```
 pub fn visible(name: &str) -> Cow<'_, str> {
     escape(name, |_| false)
@@ -25,8 +25,8 @@ pub fn visible(name: &str) -> Cow<'_, str> {
 ///
 /// # Examples
 /// ```
-/// assert_eq!(cargo_scope::names::folded("halo exchange"), "halo exchange");
-/// assert_ne!(cargo_scope::names::folded("a;b"), "a;b");
+/// assert_eq!(scope_runtime::names::folded("halo exchange"), "halo exchange");
+/// assert_ne!(scope_runtime::names::folded("a;b"), "a;b");
 /// ```
 pub fn folded(name: &str) -> Cow<'_, str> {
     let text = name.trim_end();
@@ -43,7 +43,7 @@ pub fn folded(name: &str) -> Cow<'_, str> {
 }
 
 /// `a`, `b`, `c` and 4 more.
-pub(crate) fn listed<'a>(names: impl ExactSizeIterator<Item = &'a str>) -> String {
+pub fn listed<'a>(names: impl ExactSizeIterator<Item = &'a str>) -> String {
     const SHOWN: usize = 8;
     let more = names.len().saturating_sub(SHOWN);
     let shown: Vec<String> = names.take(SHOWN).map(|name| format!("`{}`", visible(name))).collect();

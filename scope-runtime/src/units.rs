@@ -2,7 +2,7 @@
 
 /// `ns` in the unit that gives it one to three digits before the point, with four significant
 /// digits: `0 ns`, `12 ns`, `1.234 us`, `98.77 ms`, `123.4 s`, `5000 s`.
-pub(crate) fn duration(ns: i64) -> String {
+pub fn duration(ns: i64) -> String {
     let sign = if ns < 0 { "-" } else { "" };
     let ns = ns.unsigned_abs();
     if ns < 1000 {
@@ -24,7 +24,7 @@ pub(crate) fn duration(ns: i64) -> String {
 }
 
 /// `part` of `whole` in percent, with at most one decimal: `100%`, `33.3%`, `<0.1%`.
-pub(crate) fn share(part: i64, whole: i64) -> String {
+pub fn share(part: i64, whole: i64) -> String {
     if whole <= 0 || part < 0 {
         return String::new();
     }
@@ -38,7 +38,7 @@ pub(crate) fn share(part: i64, whole: i64) -> String {
 }
 
 /// `number` with a comma between groups of three digits.
-pub(crate) fn count(number: u64) -> String {
+pub fn count(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() * 4 / 3);
     for (at, digit) in digits.chars().enumerate() {
@@ -51,7 +51,7 @@ pub(crate) fn count(number: u64) -> String {
 }
 
 /// `1 call`, `2,000 calls`.
-pub(crate) fn counted(number: u64, one: &str, many: &str) -> String {
+pub fn counted(number: u64, one: &str, many: &str) -> String {
     format!("{} {}", count(number), if number == 1 { one } else { many })
 }
 

@@ -1,0 +1,160 @@
+//! What every call of MPI goes through: its region, and what is recorded of its messages.
+
+use std::cell::Cell;
+use std::ffi::c_int;
+use std::sync::OnceLock;
+use std::sync::atomic::Ordering::Relaxed;
+
+use mpi_sys::{MPI_Comm, MPI_Datatype, PMPI_Type_size, RSMPI_DATATYPE_NULL};
+
+use super::communicators::{self, Peers};
+use crate::format::{code, message_word};
+use crate::lane::{self, Guard, OFF, STATE};
+use crate::profile::MessageKind;
+use crate::region::Site;
+use crate::{environment, report};
+
+thread_local! {
+    /// Whether the thread is inside a call: what MPI calls itself is not the program's.
+    static INSIDE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// A call of MPI that is being recorded, until this is dropped.
+pub(super) struct Call(#[expect(dead_code, reason = "its drop ends the region")] Guard);
+
+impl Call {
+    /// Enters the region of a call; `None` when it is not to be recorded.
+    #[inline]
+    pub(super) fn enter(site: &'static Site) -> Option<Call> {
+        if STATE.load(Relaxed) == OFF || INSIDE.get() || !are_recorded() {
+            return None;
+        }
+        INSIDE.set(true);
+        Some(Call(site.enter()))
+    }
+}
+
+impl Drop for Call {
+    #[inline]
+    fn drop(&mut self) {
+        INSIDE.set(false);
+    }
+}
+
+/// Whether calls are regions: yes, unless `SCOPE_MPI_CALLS=0`.
+#[inline]
+fn are_recorded() -> bool {
+    static RECORDED: OnceLock<bool> = OnceLock::new();
+    *RECORDED.get_or_init(|| match environment::is_on("SCOPE_MPI_CALLS") {
+        Ok(on) => on.unwrap_or(true),
+        Err(problem) => {
+            report(format_args!("{problem}; calls of MPI are not recorded"));
+            false
+        }
+    })
+}
+
+/// Defines functions of MPI in front of those of the library, which go by the same names with a `P`
+/// before them. Each is a region. What is done beside the call, where that is recorded: nothing (`only`),
+/// something `before` it, or `after` it when it has succeeded; `collective`, with the communicator first,
+/// before it and with its number behind it; `around`, which calls `real` itself.
+macro_rules! calls {
+    ($( fn $name:ident($($arg:ident: $ty:ty),* $(,)?) $kind:ident $body:tt )*) => {$(
+        #[unsafe(no_mangle)]
+        unsafe extern "C" fn $name($($arg: $ty),*) -> std::ffi::c_int {
+            unsafe extern "C" {
+                #[link_name = concat!("P", stringify!($name))]
+                fn real($($arg: $ty),*) -> std::ffi::c_int;
+            }
+            static SITE: $crate::region::Site = $crate::region::Site::named(stringify!($name), "MPI", "", 0);
+            let call = $crate::mpi::call::Call::enter(&SITE);
+            // SAFETY: what the caller vouches for, the library's function and what is done beside it
+            // ask for.
+            unsafe {
+                if call.is_none() {
+                    real($($arg),*)
+                } else {
+                    $crate::mpi::call::body!(real($($arg),*), $kind $body)
+                }
+            }
+        }
+    )*};
+}
+pub(super) use calls;
+
+/// The body of a call that is recorded, see [`calls!`].
+macro_rules! body {
+    ($real:expr, only {}) => { $real };
+    ($real:expr, before { $($before:tt)* }) => {{
+        $($before)*
+        $real
+    }};
+    ($real:expr, after { $($after:tt)* }) => {{
+        let result = $real;
+        if result == 0 {
+            $($after)*
+        }
+        result
+    }};
+    ($real:expr, collective { $comm:ident; $($before:tt)* }) => {{
+        $($before)*
+        let number = begin_collective($comm);
+        let result = $real;
+        if result == 0 {
+            $crate::mpi::call::done(number);
+        }
+        result
+    }};
+    ($real:expr, around { $($around:tt)* }) => {{ $($around)* }};
+}
+pub(super) use body;
+
+/// The bytes of `count` items.
+pub(super) fn size(count: c_int, datatype: MPI_Datatype) -> u64 {
+    let Ok(count @ 1..) = u64::try_from(count) else { return 0 };
+    // SAFETY: a constant of the library, which is set when it is loaded.
+    if datatype == unsafe { RSMPI_DATATYPE_NULL } {
+        return 0;
+    }
+    let mut bytes = 0;
+    // SAFETY: the caller of MPI has given the type with this count, so it is one; the rest is ours.
+    unsafe { PMPI_Type_size(datatype, &raw mut bytes) };
+    count * u64::try_from(bytes).unwrap_or(0)
+}
+
+/// Records a message of the innermost call.
+pub(super) fn message(kind: MessageKind, peer: Option<u32>, bytes: u64) {
+    lane::note(code::MESSAGE + kind as u64, message_word(peer, bytes));
+}
+
+/// Records a message to a rank of a communicator.
+pub(super) fn sent(comm: MPI_Comm, to: c_int, count: c_int, datatype: MPI_Datatype) {
+    sent_to(&communicators::peers(comm), to, size(count, datatype));
+}
+
+/// The same with the communicator's peers known.
+pub(super) fn sent_to(peers: &Peers, to: c_int, bytes: u64) {
+    // A rank below 0 stands for nobody.
+    if to >= 0 {
+        message(MessageKind::Sent, peers.in_world(to), bytes);
+    }
+}
+
+/// A list that was given to MPI.
+///
+/// # Safety
+/// There are as many items as `len` says.
+pub(super) unsafe fn list<'a, T>(items: *const T, len: c_int) -> &'a [T] {
+    match usize::try_from(len) {
+        // SAFETY: the caller vouches for it.
+        Ok(len @ 1..) if !items.is_null() => unsafe { std::slice::from_raw_parts(items, len) },
+        _ => &[],
+    }
+}
+
+/// Records that a blocking collective call is done.
+pub(super) fn done(number: Option<(u32, u32)>) {
+    if let Some((communicator, number)) = number {
+        lane::note_now(code::COLLECTIVE, u64::from(communicator) << 32 | u64::from(number));
+    }
+}

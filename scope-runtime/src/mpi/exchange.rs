@@ -1,0 +1,123 @@
+//! Messages between the ranks' recorders, which nobody waits for longer than until a deadline.
+
+use std::ffi::c_int;
+use std::mem::MaybeUninit;
+use std::time::Instant;
+
+use mpi_sys::{
+    MPI_Comm, MPI_Request, MPI_Status, PMPI_Cancel, PMPI_Irecv, PMPI_Isend, PMPI_Test, RSMPI_UINT8_T,
+};
+
+/// The deadline has passed, or the library has failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct GaveUp;
+
+/// A communicator of the recorders, and until when to wait.
+#[derive(Clone, Copy)]
+pub(super) struct Exchange {
+    pub(super) comm: MPI_Comm,
+    pub(super) rank: u32,
+    pub(super) ranks: u32,
+    pub(super) deadline: Instant,
+}
+
+/// What a message is about.
+#[derive(Clone, Copy)]
+pub(super) enum Tag {
+    /// Length of the totals to come, from a rank to the one that takes them.
+    Offer,
+    /// Whether it does.
+    Answer,
+    /// The totals.
+    Totals,
+    /// What time is it?
+    Ask,
+    /// It is this.
+    Time,
+}
+
+/// Tests before the processor is left to others: on another one the message comes soon.
+const SPINS: u32 = 2_000;
+
+impl Exchange {
+    /// Sends bytes and waits until they are on their way.
+    pub(super) fn send(&self, to: u32, tag: Tag, bytes: Vec<u8>) -> Result<(), GaveUp> {
+        let len = c_int::try_from(bytes.len()).map_err(|_| GaveUp)?;
+        let mut request = MaybeUninit::<MPI_Request>::uninit();
+        // SAFETY: the bytes stay where they are until they are sent: where that is not known to have
+        // happened, for good.
+        let begun = unsafe {
+            let (to, tag) = (to as c_int, tag as c_int);
+            PMPI_Isend(bytes.as_ptr().cast(), len, RSMPI_UINT8_T, to, tag, self.comm, request.as_mut_ptr())
+        };
+        if begun != 0 {
+            return Err(GaveUp);
+        }
+        // SAFETY: the call has written it.
+        let outcome = self.wait(unsafe { request.assume_init_mut() });
+        if outcome.is_err() {
+            std::mem::forget(bytes);
+        }
+        outcome
+    }
+
+    /// Receives as many bytes as are expected.
+    pub(super) fn receive(&self, from: u32, tag: Tag, len: usize) -> Result<Vec<u8>, GaveUp> {
+        let count = c_int::try_from(len).map_err(|_| GaveUp)?;
+        let mut bytes = vec![0_u8; len];
+        let mut request = MaybeUninit::<MPI_Request>::uninit();
+        // SAFETY: the bytes stay where they are until they are received: where that is not known to
+        // have happened, for good.
+        let begun = unsafe {
+            let (from, tag) = (from as c_int, tag as c_int);
+            let buffer = bytes.as_mut_ptr().cast();
+            PMPI_Irecv(buffer, count, RSMPI_UINT8_T, from, tag, self.comm, request.as_mut_ptr())
+        };
+        if begun != 0 {
+            return Err(GaveUp);
+        }
+        // SAFETY: the call has written it.
+        let request = unsafe { request.assume_init_mut() };
+        if self.wait(request).is_ok() {
+            return Ok(bytes);
+        }
+        // SAFETY: the request is still under way.
+        unsafe { PMPI_Cancel(request) };
+        std::mem::forget(bytes);
+        Err(GaveUp)
+    }
+
+    fn wait(&self, request: &mut MPI_Request) -> Result<(), GaveUp> {
+        let mut status = MaybeUninit::<MPI_Status>::uninit();
+        for tests in 0_u32.. {
+            let mut done = 0;
+            // SAFETY: the request is under way, or was completed by the last test, after which it is none.
+            if unsafe { PMPI_Test(request, &raw mut done, status.as_mut_ptr()) } != 0 {
+                return Err(GaveUp);
+            }
+            if done != 0 {
+                return Ok(());
+            }
+            if tests > SPINS {
+                if Instant::now() >= self.deadline {
+                    return Err(GaveUp);
+                }
+                std::thread::yield_now();
+            }
+        }
+        Err(GaveUp)
+    }
+
+    /// The rank that this one reports to; `None` for rank 0. With [`Exchange::below`] this makes a tree
+    /// with log2 of the ranks as its depth.
+    pub(super) fn above(&self) -> Option<u32> {
+        (self.rank > 0).then(|| self.rank & (self.rank - 1))
+    }
+
+    /// The ranks that report to this one, those with the fewest ranks below them first.
+    pub(super) fn below(&self) -> impl DoubleEndedIterator<Item = u32> + use<> {
+        let (rank, ranks) = (self.rank, self.ranks);
+        let most = if rank == 0 { u32::BITS - 1 } else { rank.trailing_zeros() };
+        (0..most).map(move |bit| rank | 1 << bit).filter(move |&below| below < ranks)
+    }
+}

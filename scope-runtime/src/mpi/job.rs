@@ -1,0 +1,217 @@
+//! The begin and the end of MPI: what the ranks do together.
+
+use std::ffi::{c_char, c_int};
+use std::mem::MaybeUninit;
+use std::sync::Mutex;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+
+use mpi_sys::{
+    MPI_Comm, PMPI_Allreduce, PMPI_Comm_dup, PMPI_Comm_rank, PMPI_Comm_set_errhandler, PMPI_Comm_size,
+    PMPI_Finalize, PMPI_Init, PMPI_Init_thread, RSMPI_COMM_WORLD, RSMPI_ERRORS_RETURN, RSMPI_INT32_T,
+    RSMPI_MIN,
+};
+
+use super::call::Call;
+use super::exchange::{Exchange, GaveUp};
+use super::{clocks, combine};
+use crate::format::{Fields, kind};
+use crate::job::JobTotals;
+use crate::lane::{ON, STATE};
+use crate::profile::Profile;
+use crate::recorder::Recorder;
+use crate::recording::ClockOffset;
+use crate::region::Site;
+use crate::{environment, finalize, lane, lock, report, session};
+
+/// The ranks that record together.
+#[derive(Clone, Copy)]
+struct Job {
+    /// A duplicate of the communicator of all ranks, which only recorders use.
+    comm: MPI_Comm,
+    rank: u32,
+    ranks: u32,
+}
+
+// SAFETY: a communicator may be used by any thread; who uses this one has taken the job out.
+unsafe impl Send for Job {}
+
+static JOB: Mutex<Option<Job>> = Mutex::new(None);
+static TOTALS: Mutex<Option<JobTotals>> = Mutex::new(None);
+
+/// How long a rank waits for others at the end where the environment cannot be read.
+const TIMEOUT: Duration = environment::MPI_TIMEOUT;
+/// How long at the begin, where all come at the same time.
+const TIMEOUT_AT_BEGIN: Duration = Duration::from_secs(2);
+
+/// `MPI_Init`: begins the job too.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Init(argc: *mut c_int, argv: *mut *mut *mut c_char) -> c_int {
+    static SITE: Site = Site::named("MPI_Init", "MPI", "", 0);
+    let _call = Call::enter(&SITE);
+    // SAFETY: what the caller vouches for, the library's function asks for.
+    let result = unsafe { PMPI_Init(argc, argv) };
+    begin_after(result)
+}
+
+/// `MPI_Init_thread`: begins the job too.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Init_thread(
+    argc: *mut c_int,
+    argv: *mut *mut *mut c_char,
+    required: c_int,
+    provided: *mut c_int,
+) -> c_int {
+    static SITE: Site = Site::named("MPI_Init_thread", "MPI", "", 0);
+    let _call = Call::enter(&SITE);
+    // SAFETY: what the caller vouches for, the library's function asks for.
+    let result = unsafe { PMPI_Init_thread(argc, argv, required, provided) };
+    begin_after(result)
+}
+
+/// `MPI_Finalize`: puts the totals together before MPI goes down.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Finalize() -> c_int {
+    static SITE: Site = Site::named("MPI_Finalize", "MPI", "", 0);
+    let _call = Call::enter(&SITE);
+    let job = lock(&JOB).take();
+    if let (Some(job), Some(recorder)) = (job, session::recorder()) {
+        lane::unrecorded(|| job.end(recorder));
+    }
+    // SAFETY: what the caller vouches for, the library's function asks for.
+    unsafe { PMPI_Finalize() }
+}
+
+fn begin_after(result: c_int) -> c_int {
+    if result == 0 {
+        lane::unrecorded(|| {
+            let job = Job::begin();
+            if let (Some(job), Some(recorder)) = (&job, session::recorder()) {
+                let compared = clocks::compare(&job.exchange(TIMEOUT_AT_BEGIN));
+                note_offset(recorder, compared);
+            }
+            *lock(&JOB) = job;
+        });
+    }
+    result
+}
+
+impl Job {
+    /// Finds out whether all ranks record; `None` where not, or where the user wants them not to talk.
+    ///
+    /// All ranks of the job come here, as each of its programs has this in it.
+    fn begin() -> Option<Job> {
+        if !may_combine() {
+            return None;
+        }
+        let records = session::recorder().is_some() && STATE.load(Relaxed) == ON;
+        let (own, mut all) = (i32::from(records), 0_i32);
+        let mut comm = MaybeUninit::<MPI_Comm>::uninit();
+        let (mut rank, mut ranks) = (0, 0);
+        // SAFETY: MPI was initialised just now; the buffers are ours, and of the type that is said.
+        unsafe {
+            let (own, all) = ((&raw const own).cast(), (&raw mut all).cast());
+            PMPI_Allreduce(own, all, 1, RSMPI_INT32_T, RSMPI_MIN, RSMPI_COMM_WORLD);
+        }
+        // SAFETY: as above; all ranks take the same way.
+        let made = all == 1
+            && unsafe {
+                PMPI_Comm_dup(RSMPI_COMM_WORLD, comm.as_mut_ptr()) == 0
+                    && PMPI_Comm_set_errhandler(comm.assume_init(), RSMPI_ERRORS_RETURN) == 0
+                    && PMPI_Comm_rank(comm.assume_init(), &raw mut rank) == 0
+                    && PMPI_Comm_size(comm.assume_init(), &raw mut ranks) == 0
+            };
+        // SAFETY: the first of the calls has written it.
+        made.then(|| Job { comm: unsafe { comm.assume_init() }, rank: rank as u32, ranks: ranks as u32 })
+    }
+
+    fn exchange(&self, timeout: Duration) -> Exchange {
+        let Job { comm, rank, ranks } = *self;
+        Exchange { comm, rank, ranks, deadline: Instant::now() + timeout }
+    }
+
+    /// Puts the totals of the ranks together, and compares their clocks once more.
+    fn end(self, recorder: &'static Recorder) {
+        let timeout = environment::mpi_timeout().unwrap_or_else(|problem| {
+            report(format_args!("{problem}; waiting {} s", TIMEOUT.as_secs()));
+            TIMEOUT
+        });
+        let exchange = self.exchange(timeout);
+        let own = match finalize::so_far(recorder) {
+            // Where it stands is what MPI says: a launcher may have said nothing.
+            Ok(profile) => Ok(JobTotals::of_rank(&Profile { rank: self.rank, ..profile })),
+            Err(problem) => {
+                report(format_args!("{problem}"));
+                combine::give_up(&exchange);
+                Err(GaveUp)
+            }
+        };
+        let combined = own.and_then(|own| combine::combine(&exchange, own));
+        let exchange = self.exchange(timeout);
+        match combined {
+            Ok(job) => {
+                if let Some(job) = job {
+                    show(&job);
+                    *lock(&TOTALS) = Some(job);
+                }
+                note_offset(recorder, clocks::compare(&exchange));
+            }
+            Err(GaveUp) => {
+                clocks::give_up(&exchange);
+                if self.rank == 0 {
+                    report(format_args!(
+                        "not all ranks came to the end of MPI within {} s (SCOPE_MPI_TIMEOUT); the table comes \
+                         from the recordings",
+                        timeout.as_secs_f64()
+                    ));
+                }
+            }
+        }
+    }
+}
+
+/// Whether the ranks are to talk to each other: `SCOPE_MPI_COMBINE`, else not where the job has several
+/// programs, of which some may not have this in them.
+fn may_combine() -> bool {
+    match environment::is_on("SCOPE_MPI_COMBINE") {
+        Ok(by_hand) => by_hand.unwrap_or_else(|| {
+            let programs = std::env::var("OMPI_NUM_APP_CTX").ok().and_then(|number| number.parse().ok());
+            programs.unwrap_or(1_u32) <= 1
+        }),
+        Err(problem) => {
+            report(format_args!("{problem}; ranks do not put their totals together"));
+            false
+        }
+    }
+}
+
+/// Shows the table of the job, unless `SCOPE_MPI_TABLE=0`.
+fn show(job: &JobTotals) {
+    if environment::is_on("SCOPE_MPI_TABLE").is_ok_and(|on| on.unwrap_or(true)) {
+        use std::io::Write;
+        // At once, so that no line of another rank comes in between; a closed stderr is no reason to fail.
+        let text = format!("scope: {} ranks\n\n{}\n", job.ranks, job.render());
+        let _ = std::io::stderr().write_all(text.as_bytes());
+    }
+}
+
+fn note_offset(recorder: &Recorder, compared: Result<ClockOffset, GaveUp>) {
+    if let Ok(ClockOffset { at_ns, offset_ns, uncertainty_ns }) = compared {
+        let numbers = [at_ns, offset_ns, uncertainty_ns];
+        let fields = numbers.iter().fold(Fields::default(), |fields, ns| fields.u64(ns.cast_unsigned()));
+        recorder.append(kind::CLOCK_OFFSET, 0, &fields.0);
+    }
+}
+
+/// The totals of all ranks, as they were when MPI ended; only on rank 0, and only where the ranks came
+/// together.
+///
+/// # Examples
+/// ```no_run
+/// if let Some(job) = scope_runtime::mpi::totals() {
+///     println!("{}", job.render());
+/// }
+/// ```
+pub fn totals() -> Option<JobTotals> {
+    lock(&TOTALS).clone()
+}
