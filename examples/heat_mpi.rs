@@ -51,7 +51,8 @@ impl Strip {
         let mut change: f64 = 0.0;
         for row in 1..=self.rows {
             for at in row * cells + 1..(row + 1) * cells - 1 {
-                let around = self.now[at - 1] + self.now[at + 1] + self.now[at - cells] + self.now[at + cells];
+                let around =
+                    self.now[at - 1] + self.now[at + 1] + self.now[at - cells] + self.now[at + cells];
                 self.next[at] = 0.25 * around;
                 change = change.max((self.next[at] - self.now[at]).abs());
             }
@@ -76,13 +77,18 @@ impl Strip {
             let mut under_way = Vec::new();
             if rank > 0 {
                 let neighbour = world.process_at_rank(rank - 1);
-                under_way.push(WaitGuard::from(neighbour.immediate_receive_into_with_tag(scope, above, DOWN)));
+                under_way
+                    .push(WaitGuard::from(neighbour.immediate_receive_into_with_tag(scope, above, DOWN)));
                 under_way.push(WaitGuard::from(neighbour.immediate_send_with_tag(scope, &first_row[..], UP)));
             }
             if rank < last {
                 let neighbour = world.process_at_rank(rank + 1);
                 under_way.push(WaitGuard::from(neighbour.immediate_receive_into_with_tag(scope, below, UP)));
-                under_way.push(WaitGuard::from(neighbour.immediate_send_with_tag(scope, &last_row[..], DOWN)));
+                under_way.push(WaitGuard::from(neighbour.immediate_send_with_tag(
+                    scope,
+                    &last_row[..],
+                    DOWN,
+                )));
             }
         });
     }

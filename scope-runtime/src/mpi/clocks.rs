@@ -11,7 +11,8 @@ use crate::recording::ClockOffset;
 
 /// How often a rank asks.
 const QUESTIONS: usize = 16;
-const ANSWER_BYTES: usize = 24;
+/// Time, uncertainty, and whether there is an answer.
+pub(super) const ANSWER_BYTES: usize = 24;
 
 /// Compares the clocks of all ranks; each gets its own offset.
 pub(super) fn compare(exchange: &Exchange) -> Result<ClockOffset, GaveUp> {
@@ -28,14 +29,6 @@ pub(super) fn compare(exchange: &Exchange) -> Result<ClockOffset, GaveUp> {
         }
     }
     Ok(own)
-}
-
-/// Tells the ranks below that nobody will answer them, so that they need not wait.
-pub(super) fn give_up(exchange: &Exchange) {
-    for below in exchange.below() {
-        // Who does not hear it waits until its own deadline.
-        let _ = exchange.send(below, Tag::Time, vec![0; ANSWER_BYTES]);
-    }
 }
 
 fn ask(exchange: &Exchange, above: u32) -> Result<ClockOffset, GaveUp> {

@@ -7,27 +7,16 @@ use crate::job::JobTotals;
 /// Puts the totals together; `None` on all ranks but rank 0.
 ///
 /// # Errors
-/// Where a rank does not come by the deadline, those above it give up too, and say so to those below.
+/// Where a rank does not come by the deadline, or has given up.
 pub(super) fn combine(exchange: &Exchange, own: JobTotals) -> Result<Option<JobTotals>, GaveUp> {
     let mut sum = own;
     for below in exchange.below() {
-        let theirs = take(exchange, below).inspect_err(|_| give_up(exchange))?;
+        let theirs = take(exchange, below)?;
         sum.add(&theirs);
     }
     match exchange.above() {
         None => Ok(Some(sum)),
         Some(above) => offer(exchange, above, sum.to_bytes()).map(|()| None),
-    }
-}
-
-/// Tells ranks above and below that this one will not take part, or no more, so that they need not wait.
-pub(super) fn give_up(exchange: &Exchange) {
-    for below in exchange.below() {
-        // Who does not hear it waits until its own deadline.
-        let _ = exchange.send(below, Tag::Answer, vec![0]);
-    }
-    if let Some(above) = exchange.above() {
-        let _ = exchange.send(above, Tag::Offer, u64::MAX.to_le_bytes().to_vec());
     }
 }
 

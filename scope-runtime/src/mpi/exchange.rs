@@ -4,6 +4,7 @@ use std::ffi::c_int;
 use std::mem::MaybeUninit;
 use std::time::Instant;
 
+use super::clocks::ANSWER_BYTES;
 use mpi_sys::{
     MPI_Comm, MPI_Request, MPI_Status, PMPI_Cancel, PMPI_Irecv, PMPI_Isend, PMPI_Test, RSMPI_UINT8_T,
 };
@@ -106,6 +107,18 @@ impl Exchange {
             }
         }
         Err(GaveUp)
+    }
+
+    /// Tells the ranks above and below that this one will not take part any more, so that they need not
+    /// wait for it. Who does not hear it waits until its own deadline.
+    pub(super) fn give_up(&self) {
+        for below in self.below() {
+            let _ = self.send(below, Tag::Time, vec![0; ANSWER_BYTES]);
+            let _ = self.send(below, Tag::Answer, vec![0]);
+        }
+        if let Some(above) = self.above() {
+            let _ = self.send(above, Tag::Offer, u64::MAX.to_le_bytes().to_vec());
+        }
     }
 
     /// The rank that this one reports to; `None` for rank 0. With [`Exchange::below`] this makes a tree

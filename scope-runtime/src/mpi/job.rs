@@ -130,43 +130,42 @@ impl Job {
         Exchange { comm, rank, ranks, deadline: Instant::now() + timeout }
     }
 
-    /// Puts the totals of the ranks together, and compares their clocks once more.
+    /// Compares the clocks of the ranks once more, and puts their totals together.
     fn end(self, recorder: &'static Recorder) {
         let timeout = environment::mpi_timeout().unwrap_or_else(|problem| {
             report(format_args!("{problem}; waiting {} s", TIMEOUT.as_secs()));
             TIMEOUT
         });
         let exchange = self.exchange(timeout);
-        let own = match finalize::so_far(recorder) {
-            // Where it stands is what MPI says: a launcher may have said nothing.
-            Ok(profile) => Ok(JobTotals::of_rank(&Profile { rank: self.rank, ..profile })),
-            Err(problem) => {
-                report(format_args!("{problem}"));
-                combine::give_up(&exchange);
-                Err(GaveUp)
+        match self.combine(recorder, &exchange) {
+            Ok(Some(job)) => {
+                show(&job);
+                *lock(&TOTALS) = Some(job);
             }
-        };
-        let combined = own.and_then(|own| combine::combine(&exchange, own));
-        let exchange = self.exchange(timeout);
-        match combined {
-            Ok(job) => {
-                if let Some(job) = job {
-                    show(&job);
-                    *lock(&TOTALS) = Some(job);
-                }
-                note_offset(recorder, clocks::compare(&exchange));
-            }
+            Ok(None) => {}
             Err(GaveUp) => {
-                clocks::give_up(&exchange);
+                exchange.give_up();
                 if self.rank == 0 {
+                    let seconds = timeout.as_secs_f64();
                     report(format_args!(
-                        "not all ranks came to the end of MPI within {} s (SCOPE_MPI_TIMEOUT); the table comes \
-                         from the recordings",
-                        timeout.as_secs_f64()
+                        "not all ranks came to the end of MPI within {seconds} s (SCOPE_MPI_TIMEOUT): the \
+                         table comes from the recordings"
                     ));
                 }
             }
         }
+    }
+
+    /// The totals of all ranks, on rank 0.
+    fn combine(&self, recorder: &'static Recorder, exchange: &Exchange) -> Result<Option<JobTotals>, GaveUp> {
+        // Before the totals, which are in ns of rank 0 from then on.
+        note_offset(recorder, Ok(clocks::compare(exchange)?));
+        let profile = finalize::so_far(recorder).map_err(|problem| {
+            report(format_args!("{problem}"));
+            GaveUp
+        })?;
+        // Where it stands is what MPI says: a launcher may have said nothing.
+        combine::combine(exchange, JobTotals::of_rank(&Profile { rank: self.rank, ..profile }))
     }
 }
 

@@ -13,7 +13,10 @@ use super::communicators::peers;
 use super::requests::{Watched, receive_probed, received, take_probed};
 
 calls! {
-    fn MPI_Recv(buf: *mut c_void, count: c_int, datatype: MPI_Datatype, source: c_int, tag: c_int, comm: MPI_Comm, status: *mut MPI_Status) around {
+    fn MPI_Recv(
+        buf: *mut c_void, count: c_int, datatype: MPI_Datatype, source: c_int, tag: c_int, comm: MPI_Comm,
+        status: *mut MPI_Status,
+    ) around {
         let mut own = MaybeUninit::uninit();
         let status = wanted(status, &mut own);
         let result = real(buf, count, datatype, source, tag, comm, status);
@@ -22,7 +25,11 @@ calls! {
         }
         result
     }
-    fn MPI_Sendrecv(sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype, dest: c_int, sendtag: c_int, recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype, source: c_int, recvtag: c_int, comm: MPI_Comm, status: *mut MPI_Status) around {
+    fn MPI_Sendrecv(
+        sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype, dest: c_int, sendtag: c_int,
+        recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype, source: c_int, recvtag: c_int,
+        comm: MPI_Comm, status: *mut MPI_Status,
+    ) around {
         sent(comm, dest, sendcount, sendtype);
         let mut own = MaybeUninit::uninit();
         let status = wanted(status, &mut own);
@@ -32,7 +39,10 @@ calls! {
         }
         result
     }
-    fn MPI_Sendrecv_replace(buf: *mut c_void, count: c_int, datatype: MPI_Datatype, dest: c_int, sendtag: c_int, source: c_int, recvtag: c_int, comm: MPI_Comm, status: *mut MPI_Status) around {
+    fn MPI_Sendrecv_replace(
+        buf: *mut c_void, count: c_int, datatype: MPI_Datatype, dest: c_int, sendtag: c_int, source: c_int,
+        recvtag: c_int, comm: MPI_Comm, status: *mut MPI_Status,
+    ) around {
         sent(comm, dest, count, datatype);
         let mut own = MaybeUninit::uninit();
         let status = wanted(status, &mut own);
@@ -42,7 +52,10 @@ calls! {
         }
         result
     }
-    fn MPI_Mrecv(buf: *mut c_void, count: c_int, datatype: MPI_Datatype, message: *mut MPI_Message, status: *mut MPI_Status) around {
+    fn MPI_Mrecv(
+        buf: *mut c_void, count: c_int, datatype: MPI_Datatype, message: *mut MPI_Message,
+        status: *mut MPI_Status,
+    ) around {
         let peers = take_probed(message);
         let mut own = MaybeUninit::uninit();
         let status = wanted(status, &mut own);
@@ -52,7 +65,10 @@ calls! {
         }
         result
     }
-    fn MPI_Imrecv(buf: *mut c_void, count: c_int, datatype: MPI_Datatype, message: *mut MPI_Message, request: *mut MPI_Request) around {
+    fn MPI_Imrecv(
+        buf: *mut c_void, count: c_int, datatype: MPI_Datatype, message: *mut MPI_Message,
+        request: *mut MPI_Request,
+    ) around {
         let peers = take_probed(message);
         let result = real(buf, count, datatype, message, request);
         if result == 0 {
@@ -76,7 +92,9 @@ calls! {
         }
         result
     }
-    fn MPI_Waitany(count: c_int, requests: *mut MPI_Request, index: *mut c_int, status: *mut MPI_Status) around {
+    fn MPI_Waitany(
+        count: c_int, requests: *mut MPI_Request, index: *mut c_int, status: *mut MPI_Status,
+    ) around {
         let watched = Watched::new(list(requests, count), status);
         let result = real(count, requests, index, Watched::statuses(&watched, status));
         if let Some(watched) = watched.filter(|_| result == 0) {
@@ -84,7 +102,10 @@ calls! {
         }
         result
     }
-    fn MPI_Waitsome(count: c_int, requests: *mut MPI_Request, done: *mut c_int, indices: *mut c_int, statuses: *mut MPI_Status) around {
+    fn MPI_Waitsome(
+        count: c_int, requests: *mut MPI_Request, done: *mut c_int, indices: *mut c_int,
+        statuses: *mut MPI_Status,
+    ) around {
         let watched = Watched::new(list(requests, count), statuses);
         let result = real(count, requests, done, indices, Watched::statuses(&watched, statuses));
         if let Some(watched) = watched.filter(|_| result == 0) {
@@ -100,7 +121,9 @@ calls! {
         }
         result
     }
-    fn MPI_Testall(count: c_int, requests: *mut MPI_Request, flag: *mut c_int, statuses: *mut MPI_Status) around {
+    fn MPI_Testall(
+        count: c_int, requests: *mut MPI_Request, flag: *mut c_int, statuses: *mut MPI_Status,
+    ) around {
         let watched = Watched::new(list(requests, count), statuses);
         let result = real(count, requests, flag, Watched::statuses(&watched, statuses));
         if let Some(watched) = watched.filter(|_| result == 0 && *flag != 0) {
@@ -108,7 +131,10 @@ calls! {
         }
         result
     }
-    fn MPI_Testany(count: c_int, requests: *mut MPI_Request, index: *mut c_int, flag: *mut c_int, status: *mut MPI_Status) around {
+    fn MPI_Testany(
+        count: c_int, requests: *mut MPI_Request, index: *mut c_int, flag: *mut c_int,
+        status: *mut MPI_Status,
+    ) around {
         let watched = Watched::new(list(requests, count), status);
         let result = real(count, requests, index, flag, Watched::statuses(&watched, status));
         if let Some(watched) = watched.filter(|_| result == 0 && *flag != 0) {
@@ -116,7 +142,10 @@ calls! {
         }
         result
     }
-    fn MPI_Testsome(count: c_int, requests: *mut MPI_Request, done: *mut c_int, indices: *mut c_int, statuses: *mut MPI_Status) around {
+    fn MPI_Testsome(
+        count: c_int, requests: *mut MPI_Request, done: *mut c_int, indices: *mut c_int,
+        statuses: *mut MPI_Status,
+    ) around {
         let watched = Watched::new(list(requests, count), statuses);
         let result = real(count, requests, done, indices, Watched::statuses(&watched, statuses));
         if let Some(watched) = watched.filter(|_| result == 0) {

@@ -7,6 +7,7 @@
 mod error;
 mod head;
 mod links;
+mod offsets;
 mod pieces;
 mod tasks;
 mod total;
@@ -200,12 +201,11 @@ impl Recording {
         recording.session_edges = pieces.session_edges;
         recording.session_edges.sort_unstable();
         recording.info.clock_offsets.sort_unstable();
-        if let Some(pair) = pieces.scale {
-            recording.scale = TickScale::between(head.first, pair);
-        }
+        let second = pieces.scale.unwrap_or(head.last);
+        recording.scale = offsets::scale(head.first, second, &recording.info.clock_offsets);
         let last_ticks = recording.lanes.iter().map(|lane| lane.last_ticks(&recording.file)).max();
         recording.cut_ticks = recording.cut_ticks.max(last_ticks.unwrap_or(0));
-        recording.total(lost_calls, head.first, around);
+        recording.total(lost_calls, head.first.ticks, around);
         Ok(recording)
     }
 

@@ -6,7 +6,6 @@ use std::num::NonZero;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use crate::clock::ClockPair;
 use crate::os;
 use crate::profile::{CollectiveCall, Lane, MessageSizes, Messages, Profile};
 use crate::recording::visitors::{LaneTotals, Pending, Totaller};
@@ -24,7 +23,7 @@ pub(crate) type Around = fn(&mut dyn FnMut());
 
 impl Recording {
     /// Fills the profile. What runs on threads of its own runs in `around`.
-    pub(super) fn total(&mut self, lost_calls: u64, first: ClockPair, around: Around) {
+    pub(super) fn total(&mut self, lost_calls: u64, first_ticks: u64, around: Around) {
         let mut profile = Profile { rank: self.info.rank, lost_calls, ..Profile::default() };
         let (mut tree, mut pending) = (PathTree::default(), Pending::default());
         let mut messages = BTreeMap::new();
@@ -62,7 +61,7 @@ impl Recording {
         profile.messages = messages.into_iter().map(row).collect();
         self.is_async = is_async;
         self.info.damaged += damaged;
-        profile.start_ns = first.ns;
+        profile.start_ns = self.scale.ns(first_ticks);
         profile.end_ns = self.scale.ns(last_ticks);
         pending.settle_spans(&mut tree);
         if self.is_async {
