@@ -8,6 +8,7 @@ mod paths;
 mod rank;
 mod source;
 mod tasks;
+mod waits;
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -19,7 +20,8 @@ use scope_runtime::totals::PathTree;
 
 use self::rank::{CallIds, Failure, RegionRun};
 use self::source::Sources;
-use crate::merged::{Events, LinkRow, MergedProfile, Row, ThreadRow};
+use self::waits::Waits;
+use crate::merged::{ClockRow, Events, LinkRow, MergedProfile, MessageRow, Row, ThreadRow};
 
 /// What only the caller knows about a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -110,6 +112,9 @@ pub enum Error {
         /// What it refers to that is not there.
         what: &'static str,
     },
+    /// What ranks are compared by could not be kept until all were read.
+    #[error("failed to keep the times of collective calls in a temporary file (TMPDIR says where): {0}")]
+    Arrivals(#[from] std::io::Error),
     /// A recording that has other calls each time it is looked at.
     #[error("`{}` changes while it is read: wait for its program to end", path.display())]
     ChangedRecording {
@@ -133,7 +138,7 @@ pub fn merge<P: AsRef<Path>, R: RankRecording>(
     for (path, recording) in ranks {
         events.append(merger.add(path.as_ref(), recording)?.events);
     }
-    Ok(MergedProfile { events, ..merger.finish(run) })
+    Ok(MergedProfile { events, ..merger.finish(run)? })
 }
 
 /// The calls of one rank.
@@ -158,6 +163,7 @@ pub struct Merger {
     ids: HashMap<String, u32>,
     heads: Vec<Head>,
     calls: usize,
+    waits: Waits,
 }
 
 /// What is kept of a recording.
@@ -197,10 +203,12 @@ impl Merger {
         if !recording.tasks().tasks().is_empty() {
             self.add_tasks(rank, recording);
         }
+        self.waits.add(rank, &recording.profile().collectives)?;
+        let profile = Profile { collectives: Vec::new(), ..recording.profile().clone() };
         self.heads.push(Head {
             path: path.to_path_buf(),
             info: recording.info().clone(),
-            profile: recording.profile().clone(),
+            profile,
             linked: recording.tasks().has_links().then(|| recording.linked_paths()).flatten(),
         });
         Ok(Piece { rows: first_row..self.profile.rows.len(), events })
@@ -217,14 +225,22 @@ impl Merger {
     }
 
     /// The profile without its events.
-    pub fn finish(mut self, run: &RunInfo) -> MergedProfile {
+    ///
+    /// # Errors
+    /// When what ranks are compared by cannot be read back.
+    pub fn finish(mut self, run: &RunInfo) -> Result<MergedProfile, Error> {
         self.profile.rows.sort_by_key(|row| row.rank);
         let mut heads = std::mem::take(&mut self.heads);
         heads.sort_by_key(|head| head.info.rank);
         let origin_ns = heads.first().map_or(0, |first| first.profile.start_ns);
         let (mut paths, mut threads) = (Vec::new(), Vec::new());
         let mut linked_paths = heads.iter().any(|head| head.linked.is_some()).then(Vec::new);
+        let mut first_paths = HashMap::new();
+        let (mut messages, mut clocks) = (Vec::new(), Vec::new());
         for Head { info, profile, linked, .. } in &heads {
+            first_paths.insert(info.rank, paths.len() as u64);
+            messages.extend(message_rows(info.rank, paths.len() as u64, profile));
+            clocks.extend(clock_rows(info));
             let rows = |tree: &PathTree, merger: &mut Merger| {
                 paths::rows(tree, &profile.regions, info.rank, |name| merger.region_id(name))
             };
@@ -239,18 +255,22 @@ impl Merger {
         if !run.private {
             self.add_source_texts(&run.source_roots, heads.first().map_or(0, |head| head.info.wall_start_ns));
         }
+        let waits = std::mem::take(&mut self.waits).finish(&first_paths)?;
         let heads: Vec<_> = heads.iter().map(|head| (&head.info, &head.profile)).collect();
         let mut profile = MergedProfile {
             metadata: metadata::describe(&heads, run),
             paths: Some(paths),
             linked_paths,
             threads: Some(threads),
+            messages: Some(messages).filter(|rows| !rows.is_empty()),
+            waits: Some(waits).filter(|rows| !rows.is_empty()),
+            clocks: Some(clocks).filter(|rows| !rows.is_empty()),
             ..self.profile
         };
         if self.calls == 0 && !profile.rows.is_empty() {
             profile.aggregates = Some(paths::aggregates(&profile));
         }
-        profile
+        Ok(profile)
     }
 
     /// Puts the text of each region into its first row, where readers look for it: one of each row would
@@ -309,6 +329,29 @@ impl Merger {
         self.ids.insert(name.to_string(), id);
         id
     }
+}
+
+/// `first_path` is where the rank's paths begin.
+fn message_rows(rank: u32, first_path: u64, profile: &Profile) -> impl Iterator<Item = MessageRow> {
+    profile.messages.iter().map(move |row| MessageRow {
+        rank,
+        path: first_path + u64::from(row.path.0),
+        kind: row.kind as i8,
+        peer: row.peer.map_or(UNKNOWN, i64::from),
+        messages: row.sizes.messages,
+        bytes: row.sizes.bytes,
+        min_bytes: row.sizes.min_bytes,
+        max_bytes: row.sizes.max_bytes,
+    })
+}
+
+fn clock_rows(info: &Info) -> impl Iterator<Item = ClockRow> {
+    info.clock_offsets.iter().map(|offset| ClockRow {
+        rank: info.rank,
+        at_ns: offset.at_ns,
+        offset_ns: offset.offset_ns,
+        uncertainty_ns: offset.uncertainty_ns,
+    })
 }
 
 fn thread_row(rank: u32, index: usize, lane: &Lane, origin_ns: i64) -> ThreadRow {

@@ -11,6 +11,7 @@ use scope_runtime::profile::RegionId;
 use crate::merged::{MergedProfile, MetadataValue};
 use crate::names::visible;
 use crate::paths::NamedPaths;
+use crate::text_table::aligned;
 use crate::units::{count, counted, duration};
 
 /// A mean below this many times the cost says more about measuring than about the region.
@@ -84,7 +85,7 @@ impl RegionCost {
         });
         let rows: Vec<_> = [heads].into_iter().chain(rows).collect();
         text.push('\n');
-        text.push_str(&aligned(&rows));
+        text.push_str(&aligned(&rows, b"<>>><"));
         text.push_str(&format!(
             "\nTheir mean is below {LEAST_TIMES} times the cost of a region. Put `#[scope(skip)]` at such a function, or \
              take its mark away:\nits time then counts as that of its caller.\n"
@@ -113,22 +114,6 @@ fn places(profile: &MergedProfile) -> HashMap<&str, String> {
             (name, format!("{}:{}", visible(&row.source_file), row.source_line))
         })
         .collect()
-}
-
-/// Columns under each other: text to the left in the first and last one, numbers to the right.
-fn aligned(rows: &[[String; 5]]) -> String {
-    use unicode_width::UnicodeWidthStr;
-    let widths: [usize; 5] =
-        std::array::from_fn(|column| rows.iter().map(|row| row[column].width()).max().unwrap_or(0));
-    let mut text = String::new();
-    for [name, calls, mean, measuring, proposed] in rows {
-        let gap = " ".repeat(widths[0] - name.width());
-        let [_, calls_width, mean_width, measuring_width, _] = widths;
-        text.push_str(&format!(
-            "{name}{gap}  {calls:>calls_width$}  {mean:>mean_width$}  {measuring:>measuring_width$}  {proposed}\n"
-        ));
-    }
-    text
 }
 
 #[cfg(test)]

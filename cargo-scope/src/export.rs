@@ -17,7 +17,7 @@ pub use self::error::Error;
 use self::files::{Names, write_file};
 pub use self::ranks::Ranks;
 use self::select::Selected;
-pub use self::statistics::{By, CallStatistics, Spread, statistics};
+pub use self::statistics::{By, CallStatistics, Spread, rank_statistics, statistics};
 pub use self::view::View;
 use crate::flame::{self, FlameOptions};
 use crate::merged::MergedProfile;
@@ -176,6 +176,14 @@ pub fn export_merged_flame(
 /// When the selection does not fit the profile.
 pub fn named_paths(profile: &MergedProfile, selection: &Selection) -> Result<NamedPaths, Error> {
     Selected::new(profile, selection)?.all_paths()
+}
+
+/// The selected ranks, in ascending order.
+///
+/// # Errors
+/// When the selection does not fit the profile.
+pub fn selected_ranks(profile: &MergedProfile, selection: &Selection) -> Result<Vec<u32>, Error> {
+    Ok(Selected::new(profile, selection)?.ranks)
 }
 
 /// What is missing from exports: for each lane whose calls do not nest, one line with the two

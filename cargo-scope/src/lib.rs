@@ -8,8 +8,10 @@ pub mod cost;
 pub mod export;
 pub mod flame;
 pub mod hdf5;
+pub mod imbalance;
 pub mod launcher;
 pub mod merged;
+pub mod messages;
 pub mod outputs;
 pub mod paths;
 mod platform;
@@ -24,6 +26,7 @@ pub mod setup;
 pub mod shell;
 pub mod summary;
 pub mod test;
+mod text_table;
 
 pub use scope_runtime::names;
 use scope_runtime::units;

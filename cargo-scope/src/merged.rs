@@ -37,6 +37,12 @@ pub struct MergedProfile {
     pub links: Option<Vec<LinkRow>>,
     /// The totals per call path as in `paths`, with what was started elsewhere below what started it.
     pub linked_paths: Option<Vec<PathRow>>,
+    /// What was sent, received, read and written; `None` when nothing was.
+    pub messages: Option<Vec<MessageRow>>,
+    /// How long ranks waited for each other in collective calls; `None` when there were none.
+    pub waits: Option<Vec<WaitRow>>,
+    /// Comparisons of the ranks' clocks with that of rank 0; `None` when there were none.
+    pub clocks: Option<Vec<ClockRow>>,
 }
 
 /// A value of the metadata group.
@@ -169,6 +175,58 @@ impl PathRow {
             max_ns: self.max_ns,
         }
     }
+}
+
+/// The messages of one kind that one rank exchanged with one peer on one call path.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MessageRow {
+    /// MPI rank.
+    pub rank: u32,
+    /// The path: index into [`MergedProfile::paths`].
+    pub path: u64,
+    /// 0 sent, 1 received, 2 in a collective call, 3 written to a file, 4 read from one.
+    pub kind: i8,
+    /// Rank of the peer; -1 where there is no single one.
+    pub peer: i64,
+    /// Number of messages.
+    pub messages: u64,
+    /// Sum of their bytes.
+    pub bytes: u64,
+    /// Bytes of the smallest.
+    pub min_bytes: u64,
+    /// Bytes of the largest.
+    pub max_bytes: u64,
+}
+
+/// How long one rank waited in the collective calls of one path, until the last rank had come too.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WaitRow {
+    /// MPI rank.
+    pub rank: u32,
+    /// The path: index into [`MergedProfile::paths`].
+    pub path: u64,
+    /// Number of calls that could be compared with those of other ranks.
+    pub calls: u64,
+    /// Sum of the times from coming to the last rank's coming, or to the call's own end if that was
+    /// earlier, in ns.
+    pub wait_ns: i64,
+    /// In how many of the calls this rank came last.
+    pub last: u64,
+    /// How long the other ranks waited in those, in ns.
+    pub caused_ns: i64,
+}
+
+/// A comparison of a rank's clock with that of rank 0. Times in ns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ClockRow {
+    /// MPI rank.
+    pub rank: u32,
+    /// When, on the rank's own clock.
+    pub at_ns: i64,
+    /// What rank 0's clock showed then, less that; the times in this profile are on rank 0's clock.
+    pub offset_ns: i64,
+    /// By how much the offset can be wrong.
+    pub uncertainty_ns: i64,
 }
 
 /// One thread of one rank. Times are ns since the run's `start_time_ns`; -1 = unknown.

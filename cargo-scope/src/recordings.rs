@@ -119,7 +119,7 @@ pub fn merge(
         incomplete = true;
     }
     let versions = merger.infos().map(|info| info.runtime_version.clone()).collect();
-    Ok(Collected { profile: merger.finish(run), file, notes, incomplete, versions })
+    Ok(Collected { profile: merger.finish(run)?, file, notes, incomplete, versions })
 }
 
 /// The line to write where scope-runtime has another version than this command.

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::export::{self, ProfOptions, Ranks, Run, Selection};
 use crate::flame::FlameOptions;
 use crate::hdf5::ProfileWriter;
+use crate::imbalance;
 use crate::merged::{MergedProfile, MetadataValue};
 use crate::outputs::OutputFolder;
 use crate::summary::{Layout, OutputFile, Summary};
@@ -85,8 +86,18 @@ pub fn summarise(written: &Written) -> anyhow::Result<()> {
 /// # Errors
 /// When the selection does not fit the profile, or its calls do not nest.
 pub fn summary(title: &str, profile: &MergedProfile, selection: &Selection) -> anyhow::Result<Summary> {
-    let paths = export::named_paths(profile, selection)?;
-    Ok(Summary::of_merged(title, profile, paths))
+    let ranks = export::selected_ranks(profile, selection)?;
+    if ranks.len() < 2 {
+        return Ok(Summary::of_merged(title, profile, export::named_paths(profile, selection)?));
+    }
+    let (paths, statistics) = export::rank_statistics(profile, selection)?;
+    let imbalance = imbalance::notes(profile, &ranks);
+    Ok(Summary { statistics: Some(statistics), imbalance, ..Summary::of_merged(title, profile, paths) })
+}
+
+/// Whether a summary is of several ranks, so that its table compares them.
+pub fn compares_ranks(summary: &Summary) -> bool {
+    summary.statistics.iter().flatten().any(|statistics| statistics.ranks > 1)
 }
 
 /// Writes a summary, coloured; `out` takes the colours away where nobody sees them.
@@ -94,7 +105,7 @@ pub fn summary(title: &str, profile: &MergedProfile, selection: &Selection) -> a
 /// # Errors
 /// When `out` fails.
 pub fn print(summary: &Summary, out: &mut impl std::io::Write) -> std::io::Result<()> {
-    let layout = Layout { color: true, ..Layout::default() };
+    let layout = Layout { color: true, of_ranks: compares_ranks(summary), ..Layout::default() };
     out.write_all(summary.render(&layout).as_bytes())?;
     out.flush()
 }

@@ -54,6 +54,8 @@ pub struct Summary {
     pub faulty_calls: u64,
     /// What a region cost; `None` when unknown.
     pub cost: Option<RegionCost>,
+    /// How the ranks differ, in lines.
+    pub imbalance: Vec<String>,
     /// Files written, in the order in which they are named.
     pub files: Vec<OutputFile>,
 }
@@ -84,6 +86,8 @@ pub struct Layout {
     pub head: &'static str,
     /// The columns; `None` takes the usual ones.
     pub columns: Option<Vec<Column>>,
+    /// Compares the ranks, where the usual columns are shown.
+    pub of_ranks: bool,
     /// What orders the rows; `None` takes the sums of inclusive time.
     pub order: Option<Order>,
 }
@@ -98,6 +102,7 @@ impl Default for Layout {
             least_part: 0.001,
             head: "call path",
             columns: None,
+            of_ranks: false,
             order: None,
         }
     }
@@ -141,6 +146,7 @@ impl Summary {
             },
             faulty_calls: number("faulty_calls"),
             cost: RegionCost::of(profile),
+            imbalance: Vec::new(),
             files: Vec::new(),
         }
     }
@@ -230,6 +236,7 @@ impl Summary {
             let tree = if rows.levels > 1 { format!("; the tree has {deepest}") } else { String::new() };
             notes.push(format!("... {more} of up to {most}{tree}"));
         }
+        notes.extend(self.imbalance.iter().cloned());
         if let Some(cost) = self.cost.filter(|_| !rows.shown.is_empty()) {
             notes.push(cost.in_all(&self.paths));
             if cost.too_short(&self.paths).contains(&true) {

@@ -23,6 +23,27 @@ pub fn duration(ns: i64) -> String {
     format!("{sign}{} s", ns.saturating_add(500_000_000) / 1_000_000_000)
 }
 
+/// Bytes in the unit that gives them one to three digits before the point, with four significant digits:
+/// `12 B`, `1.234 KiB`, `123.4 GiB`.
+pub fn bytes(bytes: u64) -> String {
+    const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
+    if bytes < 1024 {
+        return format!("{bytes} B");
+    }
+    let mut size = bytes as f64 / 1024.0;
+    let mut unit = 0;
+    while size >= 999.95 && unit + 1 < UNITS.len() {
+        size /= 1024.0;
+        unit += 1;
+    }
+    let decimals = match size {
+        size if size < 9.9995 => 3,
+        size if size < 99.995 => 2,
+        _ => 1,
+    };
+    format!("{size:.decimals$} {}", UNITS[unit])
+}
+
 /// `part` of `whole` in percent, with at most one decimal: `100%`, `33.3%`, `<0.1%`.
 pub fn share(part: i64, whole: i64) -> String {
     if whole <= 0 || part < 0 {
@@ -79,6 +100,21 @@ mod tests {
             (i64::MAX, "9223372037 s"),
         ];
         cases.iter().for_each(|&(ns, text)| assert_eq!(duration(ns), text));
+    }
+
+    #[test]
+    fn bytes_have_four_digits() {
+        let cases = [
+            (0, "0 B"),
+            (1023, "1023 B"),
+            (1024, "1.000 KiB"),
+            (10_239, "9.999 KiB"),
+            (123 * 1024, "123.0 KiB"),
+            (1024 * 1024 - 1, "1.000 MiB"),
+            (5 << 30, "5.000 GiB"),
+            (u64::MAX, "16777216.0 TiB"),
+        ];
+        cases.iter().for_each(|&(number, text)| assert_eq!(bytes(number), text));
     }
 
     #[test]

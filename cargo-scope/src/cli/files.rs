@@ -31,6 +31,9 @@ pub struct InspectOptions {
     /// Show what measuring cost, and the regions that are too short for it
     #[arg(long, conflicts_with_all = ["flat", "sort", "columns", "top"])]
     pub cost: bool,
+    /// Show what MPI did: messages by call path, waiting in collective calls, clocks of the ranks
+    #[arg(long, conflicts_with_all = ["flat", "sort", "columns", "top", "cost", "json"])]
+    pub mpi: bool,
     /// Show a row for each region, with its calls from everywhere, instead of the tree of call paths
     #[arg(long)]
     pub flat: bool,

@@ -11,6 +11,7 @@ use crate::cli::InspectOptions;
 use crate::cost::RegionCost;
 use crate::export::{self, By, CallStatistics, Selection};
 use crate::merged::{MergedProfile, MetadataValue};
+use crate::messages;
 use crate::results;
 use crate::summary::{Layout, Summary};
 use crate::units::duration;
@@ -34,11 +35,15 @@ fn print_tables(options: &InspectOptions, paths: &[PathBuf]) -> anyhow::Result<s
     let mut out = anstream::stdout().lock();
     for (index, path) in paths.iter().enumerate() {
         let (path, profile) = open(path)?;
-        let text = if options.cost {
+        let text = if options.mpi {
+            messages::report(&profile, &export::selected_ranks(&profile, &selection)?)
+        } else if options.cost {
             cost_report(&path, &profile, &selection)?
         } else {
-            let layout = Layout { color: true, ..layout(options, Layout::default().max_rows) };
-            summary(options, &path, &profile, &selection)?.render(&layout)
+            let summary = summary(options, &path, &profile, &selection)?;
+            let of_ranks = !options.flat && results::compares_ranks(&summary);
+            let layout = Layout { color: true, of_ranks, ..layout(options, Layout::default().max_rows) };
+            summary.render(&layout)
         };
         let gap = if index > 0 { "\n" } else { "" };
         if let Err(error) = out.write_all(format!("{gap}{text}").as_bytes()) {
@@ -131,13 +136,18 @@ fn print_json(options: &InspectOptions, paths: &[PathBuf]) -> anyhow::Result<std
         let metadata: Map<String, Value> =
             profile.metadata.iter().map(|(key, value)| (key.clone(), json_value(value))).collect();
         let rows = if options.flat { "regions" } else { "call_paths" };
-        profiles.push(json!({
+        let mut object = json!({
             "file": path.to_string_lossy(),
             "label": summary.title,
             "ranks": profile.ranks(),
             "metadata": metadata,
             rows: json_rows(&summary, &Layout { max_depth: usize::MAX, least_part: 0.0, ..layout(options, usize::MAX) }),
-        }));
+        });
+        let ranks = export::selected_ranks(&profile, &selection)?;
+        for (key, rows) in messages::json(&profile, &ranks) {
+            object[key] = rows;
+        }
+        profiles.push(object);
     }
     let text = serde_json::to_string_pretty(&profiles).context("failed to make the JSON")?;
     let mut out = std::io::stdout().lock();
@@ -178,6 +188,8 @@ fn json_rows(summary: &Summary, layout: &Layout) -> Vec<Value> {
             "mean_ns": (of.calls > 0).then(|| of.total_ns as f64 / of.calls as f64),
             "min_ns": of.min_ns,
             "max_ns": of.max_ns,
+            "rank_min_ns": of.rank_min_ns,
+            "rank_max_ns": of.rank_max_ns,
             "imbalance_percent": of.imbalance_percent,
             "first_ns": spread.map(|spread| spread.first_ns),
             "last_ns": spread.map(|spread| spread.last_ns),

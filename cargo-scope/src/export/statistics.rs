@@ -45,6 +45,10 @@ pub struct CallStatistics {
     pub min_ns: i64,
     /// Longest duration.
     pub max_ns: i64,
+    /// Sum of all durations on the rank with least of it, of those with a call.
+    pub rank_min_ns: i64,
+    /// The same on the rank with most of it.
+    pub rank_max_ns: i64,
     /// By how much the largest sum of a rank exceeds the mean of those above 0; 0 for one rank.
     pub imbalance_percent: f64,
     /// `None` where the profile does not hold each of the calls.
@@ -122,6 +126,19 @@ pub fn statistics(
     Ok((paths, statistics))
 }
 
+/// The call paths of the selected ranks, with what their sums tell and how the ranks differ.
+///
+/// # Errors
+/// When the selection does not fit the profile.
+pub fn rank_statistics(
+    profile: &MergedProfile,
+    selection: &Selection,
+) -> Result<(NamedPaths, Vec<CallStatistics>), Error> {
+    let selected = Selected::new(profile, selection)?;
+    let sums = selected.ranks.iter().map(|&rank| Ok(RankSums::new(selected.paths(rank)?, By::Path)));
+    Ok(add_up(&sums.collect::<Result<Vec<_>, Error>>()?))
+}
+
 /// The sums of one rank.
 struct RankSums {
     paths: NamedPaths,
@@ -183,6 +200,8 @@ fn add_up(ranks: &[RankSums]) -> (NamedPaths, Vec<CallStatistics>) {
     let statistics = all.paths.nodes().iter().zip(&by_rank).map(|(node, by_rank)| CallStatistics {
         ranks: by_rank.len() as u32,
         total_ns: by_rank.iter().copied().fold(0, i64::saturating_add),
+        rank_min_ns: by_rank.iter().copied().min().unwrap_or(0),
+        rank_max_ns: by_rank.iter().copied().max().unwrap_or(0),
         imbalance_percent: imbalance_percent(by_rank),
         ..CallStatistics::of_path(node)
     });

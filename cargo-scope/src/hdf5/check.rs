@@ -2,8 +2,8 @@
 
 use std::collections::HashSet;
 
-use super::layout::{DURATIONS, EVENTS, INDEX, LINKED_PATHS, OPTIONAL_EVENTS, PATHS, START_DELTAS};
-use super::layout::{ROW_AGGREGATE, ROW_IDENTITY};
+use super::layout::{DURATIONS, EVENTS, INDEX, LINKED_PATHS, MESSAGES, OPTIONAL_EVENTS, PATHS};
+use super::layout::{ROW_AGGREGATE, ROW_IDENTITY, START_DELTAS, WAITS};
 use crate::merged::{Events, MergedProfile, PathRow};
 
 /// What does not fit, and the dataset that it would be in.
@@ -27,6 +27,10 @@ pub(super) fn check_index(profile: &MergedProfile, calls: usize) -> Result<(), M
     check_identity(profile)?;
     check_runs(profile, calls)?;
     check_paths(profile)?;
+    let messages = profile.messages.iter().flatten().map(|row| (row.rank, row.path));
+    check_users_of_paths(MESSAGES, profile, messages)?;
+    let waits = profile.waits.iter().flatten().map(|row| (row.rank, row.path));
+    check_users_of_paths(WAITS, profile, waits)?;
     match &profile.aggregates {
         Some(totals) if totals.len() != profile.rows.len() => mistake(
             INDEX,
@@ -75,6 +79,23 @@ fn check_paths(profile: &MergedProfile) -> Result<(), Mistake> {
     let tables = [(PATHS, &profile.paths), (LINKED_PATHS, &profile.linked_paths)];
     for (group, paths) in tables.into_iter().filter_map(|(group, paths)| Some((group, paths.as_ref()?))) {
         check_path_table(group, paths, &with_row)?;
+    }
+    Ok(())
+}
+
+/// Rows that belong to paths must name one of their rank.
+fn check_users_of_paths(
+    group: &'static str,
+    profile: &MergedProfile,
+    rows: impl Iterator<Item = (u32, u64)>,
+) -> Result<(), Mistake> {
+    let paths = profile.paths.as_deref().unwrap_or_default();
+    for (position, (rank, path)) in rows.enumerate() {
+        let named = usize::try_from(path).ok().and_then(|path| paths.get(path));
+        if named.is_none_or(|path| path.rank != rank) {
+            let cause = format!("has {path} in row {position}, which is no path of rank {rank}");
+            return mistake(group, "paths", cause);
+        }
     }
     Ok(())
 }

@@ -7,7 +7,8 @@
 use std::borrow::Cow;
 
 use crate::merged::{
-    Aggregate, AsyncRow, Events, LinkRow, PathRow, PollRow, Row, Statistics, TaskRow, ThreadRow,
+    Aggregate, AsyncRow, ClockRow, Events, LinkRow, MessageRow, PathRow, PollRow, Row, Statistics, TaskRow,
+    ThreadRow, WaitRow,
 };
 
 /// Version that is written; readers take 1 to this one.
@@ -34,6 +35,10 @@ pub(super) const POLLS: &str = "cargo_scope_polls";
 /// What was started elsewhere, and the totals with that below what started it.
 pub(super) const LINKS: &str = "cargo_scope_links";
 pub(super) const LINKED_PATHS: &str = "cargo_scope_linked_paths";
+/// What ranks sent each other, how long they waited for each other, and how their clocks differ.
+pub(super) const MESSAGES: &str = "cargo_scope_messages";
+pub(super) const WAITS: &str = "cargo_scope_waits";
+pub(super) const CLOCKS: &str = "cargo_scope_clocks";
 /// Names as they were, in [`OWN`], where `region_table/names` cannot hold one: a variable string
 /// ends at its first NUL for every reader in C.
 pub(super) const EXACT_NAMES: &str = "exact_names";
@@ -169,6 +174,33 @@ pub(super) const POLL_TABLE: &[Column<PollRow>] = &[
     column!(I64 "thread_ids" => thread),
     column!(I64 "start_ns" => start_ns),
     column!(I64 "duration_ns" => duration_ns),
+];
+
+pub(super) const MESSAGE_TABLE: &[Column<MessageRow>] = &[
+    column!(U32 "ranks" => rank),
+    column!(U64 "paths" => path),
+    column!(I8 "kinds" => kind),
+    column!(I64 "peers" => peer),
+    column!(U64 "messages" => messages),
+    column!(U64 "bytes" => bytes),
+    column!(U64 "minimum_bytes" => min_bytes),
+    column!(U64 "maximum_bytes" => max_bytes),
+];
+
+pub(super) const WAIT_TABLE: &[Column<WaitRow>] = &[
+    column!(U32 "ranks" => rank),
+    column!(U64 "paths" => path),
+    column!(U64 "calls" => calls),
+    column!(I64 "wait_ns" => wait_ns),
+    column!(U64 "last" => last),
+    column!(I64 "caused_ns" => caused_ns),
+];
+
+pub(super) const CLOCK_TABLE: &[Column<ClockRow>] = &[
+    column!(U32 "ranks" => rank),
+    column!(I64 "at_ns" => at_ns),
+    column!(I64 "offset_ns" => offset_ns),
+    column!(I64 "uncertainty_ns" => uncertainty_ns),
 ];
 
 pub(super) const THREAD_TABLE: &[Column<ThreadRow>] = &[

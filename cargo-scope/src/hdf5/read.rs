@@ -89,6 +89,9 @@ fn read_shared_columns(source: &Source, aggregate: bool) -> Result<MergedProfile
     profile.polls = read_group(source, POLLS, POLL_TABLE)?;
     profile.links = read_group(source, LINKS, LINK_TABLE)?;
     profile.linked_paths = read_group(source, LINKED_PATHS, PATH_TABLE)?;
+    profile.messages = read_group(source, MESSAGES, MESSAGE_TABLE)?;
+    profile.waits = read_group(source, WAITS, WAIT_TABLE)?;
+    profile.clocks = read_group(source, CLOCKS, CLOCK_TABLE)?;
     Ok(profile)
 }
 

@@ -252,6 +252,9 @@ impl Writer<'_> {
         self.write_group(file, POLLS, POLL_TABLE, profile.polls.as_deref())?;
         self.write_group(file, LINKS, LINK_TABLE, profile.links.as_deref())?;
         self.write_group(file, LINKED_PATHS, PATH_TABLE, profile.linked_paths.as_deref())?;
+        self.write_group(file, MESSAGES, MESSAGE_TABLE, profile.messages.as_deref())?;
+        self.write_group(file, WAITS, WAIT_TABLE, profile.waits.as_deref())?;
+        self.write_group(file, CLOCKS, CLOCK_TABLE, profile.clocks.as_deref())?;
         if profile.aggregates.is_some() { Ok(()) } else { self.write_events(file) }
     }
 

@@ -45,6 +45,12 @@ pub enum Column {
     P95,
     /// 99th percentile
     P99,
+    /// Mean over the ranks of the sum of a rank
+    RankMean,
+    /// Sum of the rank with least time
+    RankMin,
+    /// Sum of the rank with most time
+    RankMax,
     /// By how much the rank with most time exceeds the mean
     Imbalance,
     /// Time in which at least one call was open
@@ -62,6 +68,20 @@ impl Column {
         Column::Mean,
         Column::Min,
         Column::Max,
+    ];
+
+    /// Those for several ranks, which are compared.
+    pub const OF_RANKS: [Column; 10] = [
+        Column::Calls,
+        Column::Inclusive,
+        Column::Busy,
+        Column::SelfTime,
+        Column::Share,
+        Column::Mean,
+        Column::RankMean,
+        Column::RankMin,
+        Column::RankMax,
+        Column::Imbalance,
     ];
 
     /// Whether the sums of a path tell it.
@@ -87,6 +107,9 @@ impl Column {
             Column::P50 => "p50",
             Column::P95 => "p95",
             Column::P99 => "p99",
+            Column::RankMean => "rank-mean",
+            Column::RankMin => "rank-min",
+            Column::RankMax => "rank-max",
             Column::Imbalance => "imbalance",
             Column::Coverage => "coverage",
         }
@@ -122,6 +145,9 @@ impl Column {
             Column::P50 => spread(|spread| spread.p50_ns),
             Column::P95 => spread(|spread| spread.p95_ns),
             Column::P99 => spread(|spread| spread.p99_ns),
+            Column::RankMean => Some(row.total_ns as f64 / f64::from(row.ranks.max(1))),
+            Column::RankMin => Some(row.rank_min_ns as f64),
+            Column::RankMax => Some(row.rank_max_ns as f64),
             Column::Imbalance => Some(row.imbalance_percent),
             Column::Coverage => spread(|spread| spread.coverage_ns as f64),
         }

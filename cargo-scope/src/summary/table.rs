@@ -71,7 +71,8 @@ pub(super) fn render(source: &Source<'_>, rows: &Rows, layout: &Layout) -> Strin
     marks.any_too_short = regions().any(|region| marks.is_too_short(region));
     let columns = layout.columns.clone().unwrap_or_else(|| {
         let waited = shown().any(|row| row.busy_ns != row.inclusive_ns);
-        Column::USUAL.into_iter().filter(|&column| waited || column != Column::Busy).collect()
+        let usual = if layout.of_ranks { &Column::OF_RANKS[..] } else { &Column::USUAL[..] };
+        usual.iter().copied().filter(|&column| waited || column != Column::Busy).collect()
     });
     let line = |row| line(source, row, &columns, rows.total_ns, &marks, layout);
     let lines: Vec<_> = rows.shown.iter().map(line).collect();
