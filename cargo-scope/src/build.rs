@@ -14,6 +14,7 @@
 //! adds to a program's environment cannot be asked for, nor can the runner on a stable toolchain.
 
 mod commands;
+mod features;
 mod line;
 mod messages;
 mod options;
@@ -32,6 +33,7 @@ pub use self::options::CargoOptions;
 use self::target::unique_names;
 pub use self::target::{RunTarget, TestTargets};
 pub use self::workspace::{accepts, workspace_target_directory};
+use crate::say;
 
 /// What to build and to run.
 #[derive(Clone, Copy, Debug)]
@@ -124,7 +126,14 @@ pub fn build(options: &CargoOptions, task: Task<'_>) -> anyhow::Result<Outcome> 
     };
     let (command, selection) = match task {
         Task::Run(target) => match target::select(target, &metadata) {
-            Some(selected) => (commands::build(options, target, &selected), commands::run_selection(target)),
+            Some(selected) => {
+                let features = features::missing(target, &options.features, &metadata);
+                if !features.is_empty() && !options.quiet {
+                    say::status("Features", format_args!("{} (required by the target)", features.join(", ")));
+                }
+                let command = commands::build(options, target, &features, &selected);
+                (command, commands::run_selection(target, &features))
+            }
             None => return Ok(Outcome::NoProgram),
         },
         Task::Test(targets, name) | Task::Bench(targets, name) => {

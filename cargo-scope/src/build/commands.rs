@@ -21,9 +21,15 @@ pub(super) fn cannot_start(command: &Command) -> String {
 }
 
 /// The first step of `cargo run`.
-pub(super) fn build(options: &CargoOptions, target: &RunTarget, selected: &Selection) -> Command {
+pub(super) fn build(
+    options: &CargoOptions,
+    target: &RunTarget,
+    features: &[String],
+    selected: &Selection,
+) -> Command {
     let mut line = Line::default();
     options.add_all(&mut line);
+    line.many("--features", features);
     match selected {
         Selection::AsGiven => target.add(&mut line),
         Selection::Bin(name) => {
@@ -35,9 +41,10 @@ pub(super) fn build(options: &CargoOptions, target: &RunTarget, selected: &Selec
     command
 }
 
-/// The options that select what `cargo run` runs, as they were given.
-pub(super) fn run_selection(target: &RunTarget) -> Line {
+/// The options that select what `cargo run` runs, as they were given, and turn these features on.
+pub(super) fn run_selection(target: &RunTarget, features: &[String]) -> Line {
     let mut line = Line::default();
+    line.many("--features", features);
     target.add(&mut line);
     line
 }
@@ -131,6 +138,9 @@ mod tests {
         ];
         assert_eq!(words(plain_run_command(&options, &target)), expected);
         let selected = Selection::Bin("main".into());
-        assert_eq!(words(build(&options, &RunTarget::default(), &selected)).last().unwrap(), "--bin=main");
+        assert_eq!(
+            words(build(&options, &RunTarget::default(), &[], &selected)).last().unwrap(),
+            "--bin=main"
+        );
     }
 }

@@ -152,7 +152,7 @@ pub(super) fn select(target: &RunTarget, metadata: &Metadata) -> Option<Selectio
 
 /// The packages that cargo takes targets from: those that `specs` name, else the default members
 /// as seen from the manifest that cargo finds.
-fn packages<'a>(specs: &[String], metadata: &'a Metadata) -> Vec<&'a Package> {
+pub(super) fn packages<'a>(specs: &[String], metadata: &'a Metadata) -> Vec<&'a Package> {
     if !specs.is_empty() {
         let named = |package: &&Package| specs.iter().any(|spec| fits(spec, package));
         return metadata.workspace_packages().into_iter().filter(named).collect();

@@ -52,3 +52,23 @@ fn a_wrong_option_is_status_2() {
     run(&mut project.cargo_scope(&["run", "--bim", "x"])).ends_with(2).says("--bin");
     run(&mut project.cargo_scope(&["export", "prof", "x.h5", "--ranks", "two"])).ends_with(2).says("two");
 }
+
+#[test]
+fn a_named_target_gets_the_features_that_it_requires() {
+    let project = Project::with_runtime("required", "fn main() {}\n");
+    let example =
+        "#[scope_runtime::scope]\nfn main() {\n    println!(\"{}\", cfg!(feature = \"extra\"));\n}\n";
+    project.write("examples/wanting.rs", example);
+    let target = "[[example]]\nname = \"wanting\"\nrequired-features = [\"extra\"]\n";
+    project.append("Cargo.toml", target);
+    let scope = |args: &[&str]| {
+        let args = [&["run", "--example", "wanting"], args].concat();
+        run(&mut project.cargo_scope(&args)).ends_with(0).prints("true\n")
+    };
+    scope(&[]).says("required/extra (required by the target)");
+    scope(&["--no-default-features"]).says("required/extra (required by the target)");
+    for given in ["--features=extra", "--features=required/extra", "--all-features"] {
+        let ran = scope(&[given]);
+        assert!(!ran.stderr.contains("required by"), "{given}: {}", ran.stderr);
+    }
+}
