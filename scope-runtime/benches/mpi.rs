@@ -86,7 +86,11 @@ fn trip(rank: c_int, recorded: bool) -> f64 {
     // SAFETY: MPI has begun.
     unsafe { PMPI_Barrier(RSMPI_COMM_WORLD) };
     let begin = Instant::now();
-    if recorded { messages(rank, MPI_Send, MPI_Recv) } else { messages(rank, PMPI_Send, PMPI_Recv) }
+    if recorded {
+        messages(rank, MPI_Send, MPI_Recv)
+    } else {
+        messages(rank, PMPI_Send, PMPI_Recv)
+    }
     begin.elapsed().as_nanos() as f64
 }
 
@@ -141,9 +145,8 @@ fn reduction() {
     let took = begin.elapsed();
     if rank == 0 {
         let job = scope_runtime::mpi::totals();
-        let what = job.map_or("nothing".into(), |job| {
-            format!("{} paths of {} ranks", job.paths().len(), job.ranks)
-        });
+        let what =
+            job.map_or("nothing".into(), |job| format!("{} paths of {} ranks", job.paths().len(), job.ranks));
         println!("MPI_Finalize with {what} put together: {:.1} ms", took.as_secs_f64() * 1e3);
     }
 }

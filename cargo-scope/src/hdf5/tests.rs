@@ -5,7 +5,10 @@ use std::path::Path;
 use rust_hdf5::{H5File, StorageLayout};
 
 use super::{Error, ProfileWriter, read, write};
-use crate::merged::{Aggregate, Events, MergedProfile, MetadataValue, Row, TaskRow, ThreadRow};
+use crate::merged::{
+    Aggregate, ClockRow, Events, MergedProfile, MessageRow, MetadataValue, PathRow, Row, TaskRow, ThreadRow,
+    WaitRow,
+};
 
 /// Two regions on rank 0, one of them on rank 2 also; the second row goes back in time, as rows
 /// with two lanes do.
@@ -97,6 +100,38 @@ fn tasks_and_device_times_come_back() {
     };
     tasks.tasks = Some(vec![task]);
     assert_eq!(written_and_read(&tasks), tasks);
+}
+
+#[test]
+fn what_ranks_did_together_comes_back_and_belongs_to_their_paths() {
+    let path = |rank, region| PathRow { rank, region, parent: -1, calls: 1, ..PathRow::default() };
+    let message = MessageRow {
+        rank: 2,
+        path: 1,
+        kind: 4,
+        peer: -1,
+        messages: 3,
+        bytes: u64::MAX,
+        min_bytes: 1,
+        max_bytes: 1 << 40,
+    };
+    let wait = WaitRow { rank: 0, path: 0, calls: 9, wait_ns: 8, last: 7, caused_ns: 6 };
+    let clock = ClockRow { rank: 2, at_ns: -5, offset_ns: i64::MIN, uncertainty_ns: 4 };
+    let ranks = MergedProfile {
+        paths: Some(vec![path(0, 0), path(2, 1)]),
+        messages: Some(vec![message]),
+        waits: Some(vec![wait]),
+        clocks: Some(vec![clock]),
+        ..profile()
+    };
+    assert_eq!(written_and_read(&ranks), ranks);
+    for (rank, path) in [(0, 1), (2, 0), (2, 2), (2, u64::MAX)] {
+        let wrong =
+            MergedProfile { messages: Some(vec![MessageRow { rank, path, ..message }]), ..ranks.clone() };
+        let folder = tempfile::tempdir().unwrap();
+        let error = write(&wrong, &folder.path().join("profile.h5")).unwrap_err().to_string();
+        assert!(error.contains("cargo_scope_messages/paths"), "{error}");
+    }
 }
 
 /// A rank without tasks, one with them, and one without again: what they have not recorded is unknown.

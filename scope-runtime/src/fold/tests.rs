@@ -1,5 +1,6 @@
 use super::*;
 use crate::format::events::*;
+use crate::format::{code, message_word};
 
 fn chunk(sequence: u64, depth: u64, words: &[u64]) -> ChunkWords<impl Iterator<Item = Word> + '_> {
     ChunkWords { sequence, depth, base: 0, words: words.iter().copied().map(Word::from_bits) }
@@ -48,6 +49,37 @@ fn a_fold_that_takes_over_notes_what_it_inherits() {
     ];
     assert_eq!(rows(&folded), expected);
     assert_eq!(folded.nodes[2].cut, 1);
+}
+
+#[test]
+fn messages_count_on_the_path_that_is_innermost_inherited_or_not() {
+    let sent = |peer, bytes, at| two(code::MESSAGE, message_word(Some(peer), bytes), at);
+    let shared = |bytes, at| two(code::MESSAGE + 2, message_word(None, bytes), at);
+    let words = [
+        &sent(3, 8, 1)[..],
+        &[enter(5, 2)],
+        &sent(3, 100, 2),
+        &sent(0, 7, 3),
+        &[leave(4), enter(5, 5)],
+        &sent(3, 50, 5),
+        &shared(9, 5),
+        &[leave(6)],
+    ];
+    let mut fold = Fold::new(2, 1, 0, &[]);
+    fold.chunk(chunk(2, 1, &words.concat()));
+    let bytes = fold.to_fields().0;
+    let fold = Fold::from_fields(&mut FieldReader(&bytes), &[]).expect("what was written is read");
+    let (folded, _) = fold.finish(10);
+    let sizes =
+        |messages, bytes, min_bytes, max_bytes| MessageSizes { messages, bytes, min_bytes, max_bytes };
+    let (around, inside) = (Parent::Inherited(1), Parent::Node(0));
+    let expected = [
+        ((inside, MessageKind::Sent, 1), sizes(1, 7, 7, 7)),
+        ((inside, MessageKind::Sent, 4), sizes(2, 150, 50, 100)),
+        ((inside, MessageKind::Collective, 0), sizes(1, 9, 9, 9)),
+        ((around, MessageKind::Sent, 4), sizes(1, 8, 8, 8)),
+    ];
+    assert_eq!(folded.messages.into_iter().collect::<Vec<_>>(), expected);
 }
 
 #[test]
