@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use mpi_sys::{
     MPI_Comm, MPI_Finalize, MPI_Init, MPI_Recv, MPI_Send, PMPI_Barrier, PMPI_Comm_rank, PMPI_Recv, PMPI_Send,
-    RSMPI_COMM_WORLD, RSMPI_STATUS_IGNORE, RSMPI_UINT8_T,
+    RSMPI_COMM_WORLD, RSMPI_PROC_NULL, RSMPI_STATUS_IGNORE, RSMPI_UINT8_T,
 };
 
 /// Messages forth and back in one measurement, and pairs of measurements.
@@ -77,8 +77,21 @@ fn pair() {
             median(&mut ratios),
             median(&mut bare_ns)
         );
+        let mut added_ns: Vec<f64> = (0..PAIRS).map(|_| nothing(MPI_Send) - nothing(PMPI_Send)).collect();
+        println!("a call that MPI has nothing to do for, recorded: {:.0} ns more", median(&mut added_ns));
     }
     finalize();
+}
+
+/// Sends to nobody; gives the ns of one call.
+fn nothing(send: Send) -> f64 {
+    let bytes = 7_u64;
+    let begin = Instant::now();
+    for _ in 0..TRIPS {
+        // SAFETY: the buffer has the length that is said.
+        unsafe { send((&raw const bytes).cast(), 8, RSMPI_UINT8_T, RSMPI_PROC_NULL, 0, RSMPI_COMM_WORLD) };
+    }
+    begin.elapsed().as_nanos() as f64 / f64::from(TRIPS)
 }
 
 /// Sends forth and back as often as said; gives the ns that it took.
