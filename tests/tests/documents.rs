@@ -139,7 +139,8 @@ fn what_the_readme_says_to_type_works() {
                 folder = &package;
             }
             "rust" => fs::write(package.join("src/main.rs"), &block.text).unwrap(),
-            "text" => {}
+            // The test `mpi` types those.
+            "text" | "sh mpi" => {}
             "python" => {
                 if let Some(python) = tools::python() {
                     let printed =
