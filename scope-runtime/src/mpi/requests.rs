@@ -4,6 +4,7 @@
 //! How large a received message is and who has sent it is known when it is complete, so it counts in
 //! the call that completes it. A send counts where it is begun.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ffi::c_int;
 use std::mem::MaybeUninit;
@@ -203,10 +204,28 @@ pub(super) fn access(kind: MessageKind, window: MPI_Win, rank: c_int, bytes: u64
 
 /// The requests of a call that waits or tests, as they were before it: it changes them.
 pub(super) struct Watched {
-    handles: Vec<Handle>,
-    /// Takes the place of statuses that the caller does not want.
-    own: Vec<MPI_Status>,
+    lists: Lists,
     statuses: *mut MPI_Status,
+}
+
+/// Lists that are used again by the next call of the thread.
+#[derive(Default)]
+struct Lists {
+    handles: Vec<Handle>,
+    /// Take the place of statuses that the caller does not want.
+    statuses: Vec<MPI_Status>,
+}
+
+thread_local! {
+    static LISTS: RefCell<Lists> = RefCell::default();
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        let lists = std::mem::take(&mut self.lists);
+        // Where the thread is ending they are gone for good.
+        let _ = LISTS.try_with(|kept| *kept.borrow_mut() = lists);
+    }
 }
 
 impl Watched {
@@ -215,23 +234,27 @@ impl Watched {
         if COUNT.load(Relaxed) == 0 {
             return None;
         }
-        let handles: Vec<Handle> = requests.iter().map(|&request| Handle::of(request)).collect();
-        let any = {
+        let is_known = {
             let all = lock(&PENDING);
-            handles.iter().any(|handle| all.as_ref().is_some_and(|all| all.contains_key(handle)))
+            let is_known = |request| all.as_ref().is_some_and(|all| all.contains_key(&Handle::of(request)));
+            requests.iter().any(|&request| is_known(request))
         };
-        if !any {
+        if !is_known {
             return None;
         }
+        let mut lists = LISTS.try_with(RefCell::take).unwrap_or_default();
+        lists.handles.clear();
+        lists.handles.extend(requests.iter().map(|&request| Handle::of(request)));
         // SAFETY: constants of the library; both ways to want no status are the same address.
         let ignored = statuses.is_null() || statuses == unsafe { RSMPI_STATUS_IGNORE };
-        let mut own = Vec::new();
         if ignored {
             // SAFETY: a status holds numbers only.
-            own.resize_with(handles.len().max(1), || unsafe { MaybeUninit::zeroed().assume_init() });
+            lists
+                .statuses
+                .resize_with(requests.len().max(1), || unsafe { MaybeUninit::zeroed().assume_init() });
         }
-        let statuses = if ignored { own.as_mut_ptr() } else { statuses };
-        Some(Watched { handles, own, statuses })
+        let statuses = if ignored { lists.statuses.as_mut_ptr() } else { statuses };
+        Some(Watched { lists, statuses })
     }
 
     /// Where the call is to write the statuses, for one that was asked to write them to `given`.
@@ -241,8 +264,7 @@ impl Watched {
 
     /// The request at `index` is complete, and its status is the one at `status`.
     pub(super) unsafe fn completed(&self, index: usize, status: usize) {
-        debug_assert!(self.own.is_empty() || status < self.own.len());
-        let Some(&handle) = self.handles.get(index) else { return };
+        let Some(&handle) = self.lists.handles.get(index) else { return };
         // SAFETY: the call has written as many statuses.
         let status = unsafe { self.statuses.add(status) };
         let done = with(handle, |pending| match pending {
@@ -268,7 +290,7 @@ impl Watched {
 
     /// All requests that were not idle are complete.
     pub(super) unsafe fn all_completed(&self) {
-        for index in 0..self.handles.len() {
+        for index in 0..self.lists.handles.len() {
             // SAFETY: the call has written a status for each.
             unsafe { self.completed(index, index) };
         }
