@@ -28,26 +28,27 @@ impl Growing {
         self.name
     }
 
-    /// Appends values; with a group, full chunks go to a dataset there.
+    /// Appends the values at `0..len`; with a group, full chunks go to a dataset there.
     pub(super) fn append(
         &mut self,
         group: Option<&H5Group>,
-        mut values: impl Iterator<Item = i64>,
+        len: usize,
+        value: impl Fn(usize) -> i64,
     ) -> Result<(), Hdf5Error> {
+        self.len += len;
         let Some(group) = group else {
-            let before = self.pending.len();
-            self.pending.extend(values);
-            self.len += self.pending.len() - before;
+            self.pending.extend((0..len).map(value));
             return Ok(());
         };
         let most = CHUNK * rayon::current_num_threads().min(MOST_AT_A_TIME);
+        let mut from = 0;
         loop {
-            let before = self.pending.len();
-            self.pending.extend(values.by_ref().take(most.saturating_sub(before)));
-            self.len += self.pending.len() - before;
+            let to = len.min(from + most.saturating_sub(self.pending.len()));
+            self.pending.extend((from..to).map(&value));
             if self.pending.len() < most {
                 return Ok(());
             }
+            from = to;
             let full = self.pending.len() / CHUNK * CHUNK;
             self.write(group, full)?;
         }
