@@ -220,6 +220,7 @@ impl<'a> Placement<'a> {
     }
 
     /// Places the call that has just been given its id, all but its end.
+    #[inline(always)]
     fn begin_at(
         &mut self,
         region: RegionId,
@@ -277,7 +278,7 @@ impl<'a> Placement<'a> {
 impl CallSink for Placement<'_> {
     type Open = Place;
 
-    #[inline]
+    #[inline(always)]
     fn begin(&mut self, region: RegionId, start_ns: i64, parent: Parent, around: Option<&Place>) -> Place {
         self.next_call_id += 1;
         self.begin_at(region, start_ns, parent, around).unwrap_or_else(|failure| {
@@ -288,7 +289,7 @@ impl CallSink for Placement<'_> {
 
     /// A parent's exclusive time is what is left of its duration when each child on its lane has
     /// taken its own from it; so the sums per region need no memory per call.
-    #[inline]
+    #[inline(always)]
     fn end(&mut self, call: Place, end_ns: i64, run: Option<RunId>, _open: bool) {
         let Some(duration) = self.columns.duration_ns.get_mut(call.at) else { return };
         let duration_ns = end_ns.wrapping_sub(call.start_ns);

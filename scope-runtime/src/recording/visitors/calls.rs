@@ -79,7 +79,7 @@ impl<'a, S: CallSink> CallCollector<'a, S> {
     }
 
     /// A plain call begins inside the innermost frame.
-    #[inline]
+    #[inline(always)]
     fn begin(&mut self, region: u32, at: u64) -> S::Open {
         let (parent, around) = match self.open.last() {
             Some(Frame::Call(index, call)) => (Parent::Call(*index), Some(call)),
@@ -113,14 +113,14 @@ impl<'a, S: CallSink> CallCollector<'a, S> {
 }
 
 impl<S: CallSink> Visitor for CallCollector<'_, S> {
-    #[inline]
+    #[inline(always)]
     fn enter(&mut self, region: u32, at: u64) {
         let call = self.begin(region, at);
         let index = self.count();
         self.open.push(Frame::Call(index, call));
     }
 
-    #[inline]
+    #[inline(always)]
     fn leaf(&mut self, region: u32, start: u64, end: u64) {
         let call = self.begin(region, start);
         self.count();
@@ -146,7 +146,7 @@ impl<S: CallSink> Visitor for CallCollector<'_, S> {
         self.leave(at, Cut::No);
     }
 
-    #[inline]
+    #[inline(always)]
     fn leave(&mut self, at: u64, cut: Cut) {
         if let Some(Frame::Call(index, call)) = self.open.pop() {
             let run = self.tasks.held(CallRef { lane: self.lane, index });
