@@ -15,7 +15,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use scope_runtime::profile::{Lane, LaneId, Profile};
-use scope_runtime::recording::{Call, CallLink, Info, Recording, Tasks};
+use scope_runtime::recording::{CallLink, CallSink, Info, Recording, Tasks};
 use scope_runtime::totals::PathTree;
 
 use self::rank::{CallIds, Failure, RegionRun};
@@ -50,8 +50,8 @@ pub trait RankRecording {
     fn info(&self) -> &Info;
     /// Regions, lanes and totals.
     fn profile(&self) -> &Profile;
-    /// The calls of one lane in order of entry, parents before children.
-    fn calls(&self, lane: LaneId) -> Vec<Call>;
+    /// Hands over the calls of one lane in order of entry, parents before children.
+    fn visit_calls(&self, lane: LaneId, sink: &mut impl CallSink);
     /// What is async.
     fn tasks(&self) -> &Tasks;
     /// What was started by other calls than those around it.
@@ -69,8 +69,8 @@ impl RankRecording for Recording {
         self.profile()
     }
 
-    fn calls(&self, lane: LaneId) -> Vec<Call> {
-        self.calls(lane)
+    fn visit_calls(&self, lane: LaneId, sink: &mut impl CallSink) {
+        self.visit_calls(lane, sink);
     }
 
     fn tasks(&self) -> &Tasks {
@@ -375,7 +375,7 @@ const UNKNOWN: i64 = -1;
 #[cfg(test)]
 mod tests {
     use scope_runtime::profile::{Region, RegionId};
-    use scope_runtime::recording::Parent;
+    use scope_runtime::recording::{Call, Parent};
 
     use super::*;
 
@@ -395,8 +395,19 @@ mod tests {
             &self.profile
         }
 
-        fn calls(&self, lane: LaneId) -> Vec<Call> {
-            self.calls[lane.0 as usize].clone()
+        fn visit_calls(&self, lane: LaneId, sink: &mut impl CallSink) {
+            let mut open: Vec<(u32, i64, _)> = Vec::new();
+            for (call, index) in self.calls[lane.0 as usize].iter().zip(0..) {
+                while let Some(&(around, end_ns, kept)) = open.last()
+                    && call.parent != Parent::Call(around)
+                {
+                    sink.end(kept, end_ns, None, false);
+                    open.pop();
+                }
+                let around = open.last().map(|(.., kept)| kept);
+                open.push((index, call.end_ns, sink.begin(call.region, call.start_ns, call.parent, around)));
+            }
+            open.iter().rev().for_each(|&(_, end_ns, kept)| sink.end(kept, end_ns, None, false));
         }
 
         fn tasks(&self) -> &Tasks {

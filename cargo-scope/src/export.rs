@@ -158,7 +158,7 @@ pub fn export_merged_flame(
     let mut written = Vec::new();
     for (index, run) in runs.iter().enumerate() {
         let label = &names.labels[index];
-        let selected = Selected::new(run.profile, selection).map_err(|error| error.in_run(label))?;
+        let selected = Selected::with_paths(run.profile, selection).map_err(|error| error.in_run(label))?;
         let paths = selected.all_paths().map_err(|error| error.in_run(label))?;
         let ranks = selected.ranks.len();
         let title = if ranks == 1 { label.clone() } else { format!("{label}, {ranks} ranks together") };
@@ -170,7 +170,8 @@ pub fn export_merged_flame(
     Ok(written)
 }
 
-/// The call paths of the selected ranks and regions, added up.
+/// The call paths of the selected ranks and regions, added up; the regions as paths of one step where
+/// the profile has totals of these only.
 ///
 /// # Errors
 /// When the selection does not fit the profile.
@@ -210,7 +211,7 @@ fn for_each_rank(
     let names = Names::of(runs)?;
     for (index, run) in runs.iter().enumerate() {
         let in_run = |error: Error| error.in_run(&names.labels[index]);
-        let selected = Selected::new(run.profile, selection).map_err(in_run)?;
+        let selected = Selected::with_paths(run.profile, selection).map_err(in_run)?;
         for &rank in &selected.ranks {
             export(&names, index, rank, &selected).map_err(in_run)?;
         }

@@ -160,6 +160,22 @@ impl PathRow {
         }
     }
 
+    /// A region with the totals that stand in place of its events, as a path of one step.
+    pub(crate) fn of_region(row: &Row, totals: &Aggregate) -> PathRow {
+        PathRow {
+            rank: row.rank,
+            parent: -1,
+            region: row.region,
+            calls: totals.count,
+            inclusive_ns: totals.total_ns,
+            self_ns: totals.exclusive_ns,
+            wall_ns: totals.total_ns,
+            min_ns: totals.min_ns,
+            max_ns: totals.max_ns,
+            ..PathRow::default()
+        }
+    }
+
     /// The totals, for a path below `parent`.
     pub(crate) fn totals(&self, parent: Option<PathId>) -> PathTotals {
         PathTotals {
@@ -332,6 +348,11 @@ impl MergedProfile {
             }
             _ => highest,
         }
+    }
+
+    /// Whether there are totals per region only, and nothing to tell which region called which.
+    pub fn has_regions_only(&self) -> bool {
+        self.aggregates.is_some() && self.paths.is_none()
     }
 
     /// The metadata entry called `key`.

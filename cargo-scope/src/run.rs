@@ -9,8 +9,9 @@ use crate::cli::RunOptions;
 use crate::outputs::OutputFolder;
 use crate::program::{Ending, Ran, Recipient};
 use crate::record::{self, Start};
+use crate::recordings::{self, Found};
 use crate::report::{self, Share};
-use crate::{recordings, results, say, shell};
+use crate::{results, say, shell};
 
 /// Runs the program and writes its profile; gives the ending that ours has to be.
 ///
@@ -94,16 +95,30 @@ fn write_profile(
         folder.discard();
         return Ok(Share::All);
     }
+    let share = merge_and_write(options, built, program, &folder, &found, ending);
+    if share.is_err() {
+        // The recordings stay; there is nothing beside them.
+        folder.unstage();
+    }
+    let share = share.with_context(|| report::kept(&folder))?;
+    report::remove_or_keep(&folder, share)?;
+    Ok(share)
+}
+
+fn merge_and_write(
+    options: &RunOptions,
+    built: &Built,
+    program: &Program,
+    folder: &OutputFolder,
+    found: &Found,
+    ending: Ending,
+) -> anyhow::Result<Share> {
     let info = report::run_info(&options.cargo, &options.profile, Task::Run(&options.target), built, program);
-    let collected = results::profile_in(&folder)
-        .and_then(|into| recordings::merge(&found.chosen, &found.others, &info, Some(ending), &into))
-        .with_context(|| report::kept(&folder))?;
+    let into = results::profile_in(folder)?;
+    let collected = recordings::merge(&found.chosen, &found.others, &info, Some(ending), &into)?;
     if collected.profile.rows.is_empty() && !collected.incomplete {
         // The program began a recording, so it gets its files; they show that nothing ran.
         say::note(format_args!("{}", report::why_nothing(built, &[program], ending)));
     }
-    let share = report::write(collected, &program.name, &folder, &options.profile, options.cargo.quiet)
-        .with_context(|| report::kept(&folder))?;
-    report::remove_or_keep(&folder, share)?;
-    Ok(share)
+    report::write(collected, &program.name, folder, &options.profile, options.cargo.quiet)
 }

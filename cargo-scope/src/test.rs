@@ -138,17 +138,15 @@ fn write_profile(
 ) -> anyhow::Result<Share> {
     let info = report::run_info(&options.cargo, &options.profile, task, built, program);
     let folder = report::output_folder(&options.profile, built, program)?;
-    let collected = results::profile_in(&folder)
-        .and_then(|into| recordings::merge(&recorded.chosen, &recorded.others, &info, Some(ending), &into));
-    let collected = match collected {
-        Ok(collected) => collected,
-        Err(error) => {
-            folder.discard();
-            return Err(error);
-        }
-    };
-    let share = report::write(collected, &program.name, &folder, &options.profile, options.cargo.quiet)?;
-    // Its own is empty: the recordings are in the common folder.
-    folder.remove_recordings()?;
-    Ok(share)
+    let share = results::profile_in(&folder)
+        .and_then(|into| recordings::merge(&recorded.chosen, &recorded.others, &info, Some(ending), &into))
+        .and_then(|collected| {
+            report::write(collected, &program.name, &folder, &options.profile, options.cargo.quiet)
+        });
+    match share {
+        // Its own is empty: the recordings are in the common folder.
+        Ok(_) => folder.remove_recordings()?,
+        Err(_) => folder.discard(),
+    }
+    share
 }

@@ -4,13 +4,12 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use scope_runtime::profile::{LaneId, Profile, Region, RegionId};
-use scope_runtime::recording::{Call, CallRef, Parent, RunId, TaskId, Tasks};
+use scope_runtime::recording::{CallRef, CallSink, Parent, RunId, TaskId, Tasks};
 
 use super::{RankRecording, UNKNOWN};
 use crate::merged::Events;
 
 /// The columns of all calls, one entry per call in each.
-#[derive(Default)]
 pub(super) struct Columns {
     start_ns: Vec<i64>,
     duration_ns: Vec<i64>,
@@ -24,19 +23,19 @@ pub(super) struct Columns {
 }
 
 impl Columns {
-    /// No calls yet; `with_tasks` says whether any will be of a task.
-    fn new(with_tasks: bool) -> Columns {
-        Columns { with_tasks, ..Columns::default() }
-    }
-
-    /// Makes columns of `len` calls that are to be filled in. The system gives zeros for nothing.
-    fn make(&mut self, len: usize) {
-        let Columns { start_ns, duration_ns, call_ids, parent_ids, thread_ids, .. } = self;
-        for column in [start_ns, duration_ns, call_ids, parent_ids, thread_ids] {
-            *column = vec![0; len];
-        }
-        if self.with_tasks {
-            (self.task_ids, self.await_ns) = (vec![NO_TASK; len], vec![0; len]);
+    /// Columns of `len` calls that are to be filled in; `with_tasks` says whether any will be of a task.
+    /// The system gives zeros for nothing.
+    fn new(len: usize, with_tasks: bool) -> Columns {
+        let with_tasks_len = if with_tasks { len } else { 0 };
+        Columns {
+            start_ns: vec![0; len],
+            duration_ns: vec![0; len],
+            call_ids: vec![0; len],
+            parent_ids: vec![0; len],
+            thread_ids: vec![0; len],
+            task_ids: vec![NO_TASK; with_tasks_len],
+            await_ns: vec![0; with_tasks_len],
+            with_tasks,
         }
     }
 
@@ -82,8 +81,7 @@ pub(super) enum Failure {
 /// opened, or where the timeline ends before the totals do, the calls are counted first.
 pub(super) fn columns<R: RankRecording>(recording: &R) -> Result<(Events, Vec<RegionRun<'_>>), Failure> {
     let profile = recording.profile();
-    let mut columns = Columns::new(!recording.tasks().tasks().is_empty());
-    let mut runs = place(&mut columns, recording)?;
+    let (columns, mut runs) = place(recording)?;
     let paths = profile.paths.nodes().iter();
     let totalled: HashSet<&str> = paths
         .filter_map(|path| profile.regions.get(path.region.0 as usize))
@@ -93,19 +91,15 @@ pub(super) fn columns<R: RankRecording>(recording: &R) -> Result<(Events, Vec<Re
     Ok((columns.into_events(), runs))
 }
 
-fn place<'a, R: RankRecording>(
-    columns: &mut Columns,
-    recording: &'a R,
-) -> Result<Vec<RegionRun<'a>>, Failure> {
-    let profile = recording.profile();
-    let ids = || CallIds::of_lanes(recording.tasks());
+fn place<R: RankRecording>(recording: &R) -> Result<(Columns, Vec<RegionRun<'_>>), Failure> {
+    let (profile, tasks) = (recording.profile(), recording.tasks());
     if profile.timeline_end_ns.is_none() {
-        match Placement::new(profile, &counts_by_totals(profile), ids()).place(columns, recording) {
+        match Placement::new(profile, tasks, &counts_by_totals(profile)).place(recording) {
             Err(Failure::Miscounted) => (),
             placed => return placed,
         }
     }
-    Placement::new(profile, &counts_by_calls(recording), ids()).place(columns, recording)
+    Placement::new(profile, tasks, &counts_by_calls(recording)).place(recording)
 }
 
 /// Calls of each region, by the totals of its call paths.
@@ -121,30 +115,64 @@ fn counts_by_totals(profile: &Profile) -> Vec<u64> {
 
 /// Calls of each region, by looking at each of them.
 fn counts_by_calls(recording: &impl RankRecording) -> Vec<u64> {
-    let mut counts = vec![0; recording.profile().regions.len()];
+    let mut counts = Counts(vec![0; recording.profile().regions.len()]);
     for lane in 0..recording.profile().lanes.len() as u32 {
-        for call in recording.calls(LaneId(lane)) {
-            if let Some(count) = counts.get_mut(call.region.0 as usize) {
-                *count += 1;
-            }
-        }
+        recording.visit_calls(LaneId(lane), &mut counts);
     }
-    counts
+    counts.0
 }
 
-/// Where the calls of each region go.
+/// By region.
+struct Counts(Vec<u64>);
+
+impl CallSink for Counts {
+    type Open = ();
+
+    fn begin(&mut self, region: RegionId, _: i64, _: Parent, _: Option<&()>) {
+        if let Some(count) = self.0.get_mut(region.0 as usize) {
+            *count += 1;
+        }
+    }
+
+    fn end(&mut self, (): (), _: i64, _: Option<RunId>, _: bool) {}
+}
+
+/// Puts calls where they belong in the columns, as they come.
 struct Placement<'a> {
+    columns: Columns,
+    tasks: &'a Tasks,
+    ids: CallIds,
     runs: Vec<RegionRun<'a>>,
     /// Position of each region's run in `runs`, and where its next call goes. A name is all that
     /// the file can tell regions by, so those of one name share a run, under the source of the first.
     run_of: Vec<usize>,
     next: Vec<usize>,
+    lane: u32,
+    /// Ids of the lane's first call, and of the next one.
+    first_call_id: i64,
     next_call_id: i64,
-    ids: CallIds,
+    failure: Option<Failure>,
+}
+
+/// Where an open call is.
+#[derive(Clone, Copy)]
+struct Place {
+    /// Its entry in the columns.
+    at: usize,
+    run: usize,
+    start_ns: i64,
+    /// The run of what is around it, and the task of that.
+    around: Option<usize>,
+    task: Option<TaskId>,
+}
+
+impl Place {
+    /// Of a call that could not be placed.
+    const NOWHERE: Place = Place { at: usize::MAX, run: usize::MAX, start_ns: 0, around: None, task: None };
 }
 
 impl<'a> Placement<'a> {
-    fn new(profile: &'a Profile, counts: &[u64], ids: CallIds) -> Placement<'a> {
+    fn new(profile: &'a Profile, tasks: &'a Tasks, counts: &[u64]) -> Placement<'a> {
         let mut by_name = HashMap::new();
         let mut runs = Vec::new();
         let mut sizes: Vec<usize> = Vec::new();
@@ -163,109 +191,121 @@ impl<'a> Placement<'a> {
             run.events = start..start + size;
             start += size;
         }
-        let next = runs.iter().map(|run| run.events.start).collect();
-        Placement { runs, run_of, next, next_call_id: 0, ids }
+        Placement {
+            columns: Columns::new(start, !tasks.tasks().is_empty()),
+            tasks,
+            ids: CallIds::of_lanes(tasks),
+            next: runs.iter().map(|run: &RegionRun| run.events.start).collect(),
+            runs,
+            run_of,
+            lane: 0,
+            first_call_id: 0,
+            next_call_id: 0,
+            failure: None,
+        }
     }
 
-    fn place(
-        mut self,
-        columns: &mut Columns,
-        recording: &impl RankRecording,
-    ) -> Result<Vec<RegionRun<'a>>, Failure> {
-        columns.make(self.runs.last().map_or(0, |run| run.events.end));
-        let tasks = recording.tasks();
-        let mut lane_tasks = Vec::new();
+    /// Places the calls of all lanes.
+    fn place(mut self, recording: &impl RankRecording) -> Result<(Columns, Vec<RegionRun<'a>>), Failure> {
         for lane in 0..recording.profile().lanes.len() as u32 {
-            let calls = recording.calls(LaneId(lane));
-            tasks_of_calls(&calls, tasks, &mut lane_tasks);
-            self.place_lane(columns, lane, &calls, tasks, &lane_tasks)?;
+            (self.lane, self.first_call_id) = (lane, self.next_call_id);
+            recording.visit_calls(LaneId(lane), &mut self);
         }
-        if self.runs.iter().zip(&self.next).any(|(run, next)| run.events.end != *next) {
+        let is_full = || self.runs.iter().zip(&self.next).all(|(run, next)| run.events.end == *next);
+        match self.failure {
+            Some(failure) => Err(failure),
+            None if !is_full() => Err(Failure::Miscounted),
+            None => Ok((self.columns, self.runs)),
+        }
+    }
+
+    /// Places the call that has just been given its id, all but its end.
+    #[inline(always)]
+    fn begin_at(
+        &mut self,
+        region: RegionId,
+        start_ns: i64,
+        parent: Parent,
+        around: Option<&Place>,
+    ) -> Result<Place, Failure> {
+        let index = self.next_call_id - 1 - self.first_call_id;
+        let dangling = |what| Failure::Dangling { lane: self.lane, call: index as usize, what };
+        let run = self.run_of(region).ok_or_else(|| dangling("region"))?;
+        let (parent_id, around, task) = match parent {
+            Parent::None => (UNKNOWN, None, None),
+            Parent::Call(parent) if i64::from(parent) < index => {
+                let id = self.first_call_id + i64::from(parent);
+                (id, around.map(|around| around.run), around.and_then(|around| around.task))
+            }
+            Parent::Call(_) => return Err(dangling("parent")),
+            Parent::Run(RunId(number)) => {
+                let around = self.tasks.runs().get(number as usize).ok_or_else(|| dangling("parent"))?;
+                let run = self.run_of(around.region).ok_or_else(|| dangling("region"))?;
+                (self.ids.of(around.call), Some(run), around.task)
+            }
+        };
+        let at = self.next[run];
+        if at == self.runs[run].events.end {
             return Err(Failure::Miscounted);
         }
-        Ok(self.runs)
-    }
-
-    /// Places the calls of the next lane.
-    ///
-    /// A parent's exclusive time is what is left of its duration when each child on its lane has
-    /// taken its own from it; so the sums per region need no memory per call.
-    fn place_lane(
-        &mut self,
-        columns: &mut Columns,
-        lane: u32,
-        calls: &[Call],
-        tasks: &Tasks,
-        lane_tasks: &[Option<TaskId>],
-    ) -> Result<(), Failure> {
-        let task_of = |index: usize| lane_tasks.get(index).copied().flatten();
-        let dangling = |call, what| Failure::Dangling { lane, call, what };
-        for (index, call) in calls.iter().enumerate() {
-            let run = self.run_of(call.region).ok_or_else(|| dangling(index, "region"))?;
-            let duration_ns = call.end_ns.wrapping_sub(call.start_ns);
-            let mut parent_id = -1;
-            let enclosing = match call.parent {
-                Parent::None => None,
-                Parent::Call(parent) => {
-                    let enclosing = calls[..index].get(parent as usize);
-                    parent_id = self.next_call_id + i64::from(parent);
-                    let region = enclosing.ok_or_else(|| dangling(index, "parent"))?.region;
-                    Some(region).filter(|_| task_of(index) == task_of(parent as usize))
-                }
-                Parent::Run(RunId(run)) => {
-                    let enclosing =
-                        tasks.runs().get(run as usize).ok_or_else(|| dangling(index, "parent"))?;
-                    parent_id = self.ids.of(enclosing.call);
-                    Some(enclosing.region).filter(|_| task_of(index) == enclosing.task)
-                }
-            };
-            if let Some(region) = enclosing {
-                let enclosing = self.run_of(region).ok_or_else(|| dangling(index, "region"))?;
-                let sum = &mut self.runs[enclosing].exclusive_ns;
-                *sum = sum.wrapping_sub(duration_ns);
-            }
-            self.runs[run].exclusive_ns = self.runs[run].exclusive_ns.wrapping_add(duration_ns);
-            let at = self.next[run];
-            if at == self.runs[run].events.end {
-                return Err(Failure::Miscounted);
-            }
-            self.next[run] += 1;
-            columns.start_ns[at] = call.start_ns;
-            columns.duration_ns[at] = duration_ns;
-            columns.call_ids[at] = self.next_call_id + index as i64;
-            columns.parent_ids[at] = parent_id;
-            columns.thread_ids[at] = lane.into();
-            if let Some(TaskId(task)) = task_of(index) {
-                columns.task_ids[at] = task.into();
-            }
-            if let Some(RunId(run)) = call.run {
-                columns.await_ns[at] = duration_ns - tasks.runs()[run as usize].busy_ns;
-            }
+        self.next[run] += 1;
+        self.columns.start_ns[at] = start_ns;
+        self.columns.call_ids[at] = self.next_call_id - 1;
+        self.columns.parent_ids[at] = parent_id;
+        // Where nothing was written memory costs nothing, and all calls are of lane 0.
+        if self.lane > 0 {
+            self.columns.thread_ids[at] = self.lane.into();
         }
-        self.next_call_id += calls.len() as i64;
-        Ok(())
+        Ok(Place { at, run, start_ns, around, task })
     }
 
     fn run_of(&self, region: RegionId) -> Option<usize> {
         self.run_of.get(region.0 as usize).copied()
     }
+
+    /// Writes what is known of a call in a program with tasks: the task is its own, or that of what is
+    /// around it.
+    fn note_task(&mut self, at: usize, duration_ns: i64, task: Option<TaskId>, run: Option<RunId>) {
+        if let Some(TaskId(task)) = task {
+            self.columns.task_ids[at] = task.into();
+        }
+        if let Some(RunId(run)) = run {
+            self.columns.await_ns[at] = duration_ns - self.tasks.runs()[run as usize].busy_ns;
+        }
+    }
 }
 
-/// The task of each call of a lane: its own, or that of what it was called by. Empty where there are
-/// no tasks.
-fn tasks_of_calls(calls: &[Call], tasks: &Tasks, found: &mut Vec<Option<TaskId>>) {
-    found.clear();
-    if tasks.tasks().is_empty() {
-        return;
+impl CallSink for Placement<'_> {
+    type Open = Place;
+
+    #[inline(always)]
+    fn begin(&mut self, region: RegionId, start_ns: i64, parent: Parent, around: Option<&Place>) -> Place {
+        self.next_call_id += 1;
+        self.begin_at(region, start_ns, parent, around).unwrap_or_else(|failure| {
+            self.failure.get_or_insert(failure);
+            Place::NOWHERE
+        })
     }
-    let task = |run: RunId| tasks.runs().get(run.0 as usize).and_then(|run| run.task);
-    for call in calls {
-        let inherited = match call.parent {
-            Parent::None => None,
-            Parent::Call(parent) => found.get(parent as usize).copied().flatten(),
-            Parent::Run(run) => task(run),
-        };
-        found.push(call.run.and_then(task).or(inherited));
+
+    /// A parent's exclusive time is what is left of its duration when each child on its lane has
+    /// taken its own from it; so the sums per region need no memory per call.
+    #[inline(always)]
+    fn end(&mut self, call: Place, end_ns: i64, run: Option<RunId>, _open: bool) {
+        let Some(duration) = self.columns.duration_ns.get_mut(call.at) else { return };
+        let duration_ns = end_ns.wrapping_sub(call.start_ns);
+        *duration = duration_ns;
+        let mut task = call.task;
+        if self.columns.with_tasks {
+            let own = run.and_then(|RunId(run)| self.tasks.runs().get(run as usize)?.task);
+            task = own.or(call.task);
+            self.note_task(call.at, duration_ns, task, run);
+        }
+        let sum = &mut self.runs[call.run].exclusive_ns;
+        *sum = sum.wrapping_add(duration_ns);
+        if let Some(around) = call.around.filter(|_| task == call.task) {
+            let sum = &mut self.runs[around].exclusive_ns;
+            *sum = sum.wrapping_sub(duration_ns);
+        }
     }
 }
 

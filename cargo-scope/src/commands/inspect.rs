@@ -13,7 +13,7 @@ use crate::export::{self, By, CallStatistics, Selection};
 use crate::merged::{MergedProfile, MetadataValue};
 use crate::messages;
 use crate::results;
-use crate::summary::{Layout, Summary};
+use crate::summary::{Column, Layout, Summary};
 use crate::units::duration;
 
 /// Prints what is in profiles to stdout, one after the other.
@@ -41,8 +41,9 @@ fn print_tables(options: &InspectOptions, paths: &[PathBuf]) -> anyhow::Result<s
             cost_report(&path, &profile, &selection)?
         } else {
             let summary = summary(options, &path, &profile, &selection)?;
-            let of_ranks = !options.flat && results::compares_ranks(&summary);
-            let layout = Layout { color: true, of_ranks, ..layout(options, Layout::default().max_rows) };
+            let of_ranks = !is_flat(options, &profile) && results::compares_ranks(&summary);
+            let most_rows = Layout::default().max_rows;
+            let layout = Layout { color: true, of_ranks, ..layout(options, &profile, most_rows) };
             summary.render(&layout)
         };
         let gap = if index > 0 { "\n" } else { "" };
@@ -60,6 +61,16 @@ fn cost_report(path: &Path, profile: &MergedProfile, selection: &Selection) -> a
     Ok(cost.report(profile, &export::named_paths(profile, selection)?))
 }
 
+/// What the totals of a region tell. Its inclusive time is not among it: they count each level of a
+/// recursion.
+const OF_REGIONS: [Column; 6] =
+    [Column::Calls, Column::Total, Column::SelfTime, Column::Mean, Column::Min, Column::Max];
+
+/// Whether there is a row per region, not per call path.
+fn is_flat(options: &InspectOptions, profile: &MergedProfile) -> bool {
+    options.flat || profile.has_regions_only()
+}
+
 /// The table of a profile. Single calls are looked at only where something is asked that the sums do
 /// not tell.
 fn summary(
@@ -72,31 +83,35 @@ fn summary(
     let columns = options.columns.iter().flatten();
     let of_sums = columns.copied().all(|column| column.is_usual())
         && options.sort.is_none_or(|order| order.is_usual())
-        && !options.flat
+        && !is_flat(options, profile)
         && !options.json;
     let mut summary = if of_sums {
         results::summary(&title, profile, selection)?
     } else {
-        let by = if options.flat { By::Region } else { By::Path };
+        let by = if is_flat(options, profile) { By::Region } else { By::Path };
         let (paths, statistics) = export::statistics(profile, selection, by)?;
         Summary { statistics: Some(statistics), ..Summary::of_merged(&title, profile, paths) }
     };
     summary.metadata = metadata(profile);
+    if profile.has_regions_only() {
+        summary.metadata.push(("call paths".into(), "none: the file has totals per region only".into()));
+    }
     if options.profiles.len() > 1 {
         summary.metadata.insert(0, ("file".into(), path.display().to_string()));
     }
     Ok(summary)
 }
 
-fn layout(options: &InspectOptions, most_rows: usize) -> Layout {
+fn layout(options: &InspectOptions, profile: &MergedProfile, most_rows: usize) -> Layout {
     let usual = Layout::default();
+    let of_regions = || profile.has_regions_only().then(|| OF_REGIONS.to_vec());
     // Who chooses rows wants them, however little time is in them.
     let chosen = options.top.is_some() || options.sort.is_some();
     Layout {
         max_rows: options.top.map_or(most_rows, |rows| rows as usize),
         least_part: if chosen { 0.0 } else { usual.least_part },
-        head: if options.flat { "region" } else { usual.head },
-        columns: options.columns.clone(),
+        head: if is_flat(options, profile) { "region" } else { usual.head },
+        columns: options.columns.clone().or_else(of_regions),
         order: options.sort,
         ..usual
     }
@@ -135,13 +150,14 @@ fn print_json(options: &InspectOptions, paths: &[PathBuf]) -> anyhow::Result<std
         let summary = summary(options, &path, &profile, &selection)?;
         let metadata: Map<String, Value> =
             profile.metadata.iter().map(|(key, value)| (key.clone(), json_value(value))).collect();
-        let rows = if options.flat { "regions" } else { "call_paths" };
+        let rows = if is_flat(options, &profile) { "regions" } else { "call_paths" };
+        let all = Layout { max_depth: usize::MAX, least_part: 0.0, ..layout(options, &profile, usize::MAX) };
         let mut object = json!({
             "file": path.to_string_lossy(),
             "label": summary.title,
             "ranks": profile.ranks(),
             "metadata": metadata,
-            rows: json_rows(&summary, &Layout { max_depth: usize::MAX, least_part: 0.0, ..layout(options, usize::MAX) }),
+            rows: json_rows(&summary, &all, profile.has_regions_only()),
         });
         let ranks = export::selected_ranks(&profile, &selection)?;
         for (key, rows) in messages::json(&profile, &ranks) {
@@ -164,7 +180,7 @@ fn json_value(value: &MetadataValue) -> Value {
 }
 
 /// The rows as the table has them, parents before children. Times in ns; null for what is not known.
-fn json_rows(summary: &Summary, layout: &Layout) -> Vec<Value> {
+fn json_rows(summary: &Summary, layout: &Layout, regions_only: bool) -> Vec<Value> {
     let nodes = summary.paths.paths.nodes();
     let row = |(path, of): (scope_runtime::totals::PathId, CallStatistics)| {
         let mut names = Vec::new();
@@ -181,8 +197,8 @@ fn json_rows(summary: &Summary, layout: &Layout) -> Vec<Value> {
             "calls": of.calls,
             "open_calls": of.open,
             "ranks": of.ranks,
-            "inclusive_ns": of.inclusive_ns,
-            "busy_ns": of.busy_ns,
+            "inclusive_ns": (!regions_only).then_some(of.inclusive_ns),
+            "busy_ns": (!regions_only).then_some(of.busy_ns),
             "total_ns": of.total_ns,
             "self_ns": of.self_ns,
             "mean_ns": (of.calls > 0).then(|| of.total_ns as f64 / of.calls as f64),

@@ -41,7 +41,10 @@ pub enum Error {
         regions: usize,
     },
     /// The profile has no calls to make a tree from.
-    #[error("the profile holds totals per region only: call paths need a run that keeps its events")]
+    #[error(
+        "the profile has totals per region only, not which region called which: `cargo scope inspect` shows them; \
+         to draw call paths, record again with events (scope-profiler: without its aggregation mode)"
+    )]
     TotalsOnly,
     /// Columns that no tree can be made from.
     #[error("rank {rank}: {source}")]

@@ -32,9 +32,6 @@ impl<'a> Selected<'a> {
     /// # Errors
     /// When it does not fit.
     pub(super) fn new(profile: &'a MergedProfile, selection: &Selection) -> Result<Selected<'a>, Error> {
-        if profile.aggregates.is_some() && profile.paths.is_none() {
-            return Err(Error::TotalsOnly);
-        }
         let filter = Filter::new(selection)?;
         let order = regions_in_order(profile);
         let kept: Vec<_> = profile.names.iter().map(|name| filter.keeps(name)).collect();
@@ -46,6 +43,20 @@ impl<'a> Selected<'a> {
         let rows =
             profile.rows.iter().enumerate().map(|(index, row)| ((row.rank, row.region), index)).collect();
         Ok(Selected { profile, ranks, order, kept, rows, view: selection.view })
+    }
+
+    /// The same for what is drawn or nested.
+    ///
+    /// # Errors
+    /// Also when the profile has no call paths.
+    pub(super) fn with_paths(
+        profile: &'a MergedProfile,
+        selection: &Selection,
+    ) -> Result<Selected<'a>, Error> {
+        if profile.has_regions_only() {
+            return Err(Error::TotalsOnly);
+        }
+        Selected::new(profile, selection)
     }
 
     /// The selected calls of `rank`. Lanes that do not nest are left out, with their errors.
@@ -110,18 +121,24 @@ impl<'a> Selected<'a> {
     /// The call paths of `rank`, with the place of each region.
     ///
     /// They come from the totals where the profile has some: its events are not all then, or do not
-    /// say when they ran.
+    /// say when they ran. Where it has totals per region only, each region is a path of one step.
     pub(super) fn totals(&self, rank: u32) -> Option<(PathTree, RegionTable)> {
-        let wall: Vec<PathRow>;
+        let made: Vec<PathRow>;
         let rows = match self.view {
+            _ if self.profile.has_regions_only() => {
+                let totals = self.profile.rows.iter().zip(self.profile.aggregates.iter().flatten());
+                let called = totals.filter(|(_, totals)| totals.count > 0);
+                made = called.map(|(row, totals)| PathRow::of_region(row, totals)).collect();
+                &made
+            }
             View::Busy => self.profile.paths.as_ref()?,
             View::Linked => self.profile.linked_paths.as_ref().or(self.profile.paths.as_ref())?,
             View::WallByLane => return None,
             View::Wall => {
                 self.profile.tasks.as_ref()?;
                 let paths = view::wall_paths(self.profile, rank)?;
-                wall = paths.nodes().iter().map(|node| PathRow::new(rank, node.region.0, node)).collect();
-                &wall
+                made = paths.nodes().iter().map(|node| PathRow::new(rank, node.region.0, node)).collect();
+                &made
             }
         };
         let mut regions = RegionTable::default();

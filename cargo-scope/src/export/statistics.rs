@@ -155,13 +155,15 @@ impl RankSums {
         let mut regions = PathTree::default();
         let mut total_ns = Vec::new();
         let all = paths.paths.region_totals();
-        let mut sums = vec![(0i64, 0u64); all.len()];
+        // Those of which a path is there; hidden ones have none.
+        let mut sums: Vec<Option<(i64, u64)>> = vec![None; all.len()];
         for node in paths.paths.nodes() {
-            let (total_ns, cancelled) = &mut sums[node.region.0 as usize];
+            let (total_ns, cancelled) = sums[node.region.0 as usize].get_or_insert_default();
             *total_ns = total_ns.saturating_add(node.wall_ns);
             *cancelled += node.cancelled;
         }
-        for ((region, totals), (sum_ns, cancelled)) in (0..).map(RegionId).zip(all).zip(sums) {
+        for ((region, totals), sums) in (0..).map(RegionId).zip(all).zip(sums) {
+            let Some((sum_ns, cancelled)) = sums else { continue };
             let path = regions.step(None, region);
             total_ns.push(sum_ns);
             regions.add_totals(
@@ -378,6 +380,16 @@ mod tests {
         assert_eq!((paths.paths.nodes().len(), calls), (3, vec![(2, 120), (2, 60), (1, 10)]));
         assert_eq!(statistics[2].spread.unwrap().p50_ns, 10.0);
         assert_eq!(statistics[0].spread.unwrap().coverage_ns, 120);
+    }
+
+    #[test]
+    fn hidden_regions_have_no_row() {
+        let path = crate::merged::PathRow { parent: -1, calls: 1, ..Default::default() };
+        let paths = vec![path, crate::merged::PathRow { parent: 0, region: 1, ..path }];
+        let profile = MergedProfile { paths: Some(paths), ..two_ranks() };
+        let selection = Selection { include: vec!["walk".into()], ..Selection::default() };
+        let (paths, statistics) = statistics(&profile, &selection, By::Region).unwrap();
+        assert_eq!((paths.names, statistics.len()), (vec!["walk".to_string()], 1));
     }
 
     #[test]

@@ -100,7 +100,11 @@ fn errors_say_what_is_wrong() {
     assert_eq!(none.to_string(), "no profile was given");
     let totals = MergedProfile { aggregates: Some(vec![Aggregate::default()]), ..MergedProfile::default() };
     let error = to_pstats(&run(&totals), &Selection::default(), &ProfOptions::default()).unwrap_err();
-    assert!(error.to_string().starts_with("run: the profile holds totals per region only"));
+    let text = error.to_string();
+    assert!(
+        text.starts_with("run: the profile has totals per region only") && !text.contains('\n'),
+        "{text}"
+    );
 }
 
 #[test]

@@ -15,15 +15,17 @@ const DEFLATE_LEVEL: u32 = 2;
 const PLAIN_BYTES: usize = 64 << 10;
 
 /// An integer that columns are made of.
-pub(super) trait Number: H5Type + Copy + Send + Sync {
-    fn put(self, bytes: &mut Vec<u8>);
+pub(super) trait Number: H5Type + Copy + PartialEq + Send + Sync {
+    /// Writes values to the begin of `bytes`.
+    fn put(values: &[Self], bytes: &mut [u8]);
 }
 
 macro_rules! number {
     ($($kind:ty)*) => {$(
         impl Number for $kind {
-            fn put(self, bytes: &mut Vec<u8>) {
-                bytes.extend_from_slice(&self.to_le_bytes());
+            fn put(values: &[Self], bytes: &mut [u8]) {
+                let places = bytes.as_chunks_mut().0;
+                places.iter_mut().zip(values).for_each(|(place, value)| *place = value.to_le_bytes());
             }
         }
     )*};
@@ -64,48 +66,80 @@ fn write_compressed<T: Number>(
     mut values: impl ExactSizeIterator<Item = T>,
 ) -> Result<(), Hdf5Error> {
     let len = values.len();
-    let dataset = new_growing::<T>(group, name)?;
-    let mut written = 0;
+    let mut column = Chunked::create(group, name)?;
     let mut batch = Vec::with_capacity(CHUNK * rayon::current_num_threads());
     while values.len() > 0 {
         batch.clear();
         batch.extend(values.by_ref().take(batch.capacity()));
-        let chunks: Vec<&[T]> = batch.chunks(CHUNK).collect();
-        write_chunks(&dataset, written, &chunks)?;
-        written += chunks.len();
+        column.write(&batch)?;
     }
-    dataset.extend(&[len])
+    column.finish(len)
 }
 
-/// A compressed dataset without entries, to which chunks can be written until it is given its length.
-pub(super) fn new_growing<T: Number>(group: &H5Group, name: &str) -> Result<H5Dataset, Hdf5Error> {
-    let dataset = group.new_dataset::<T>().shape([0]).max_shape(&[None]).chunk(&[CHUNK]);
-    dataset.filter_pipeline(pipeline::<T>()).create(name)
+/// A compressed dataset, to which chunks are written until it is given its length.
+pub(super) struct Chunked<T> {
+    dataset: H5Dataset,
+    written: usize,
+    uniform: Option<Uniform<T>>,
+}
+
+/// A chunk of one value, compressed: a column may have many, as that of threads has.
+struct Uniform<T> {
+    value: T,
+    packed: Vec<u8>,
+}
+
+impl<T: Number> Uniform<T> {
+    fn is(&self, chunk: &[T]) -> bool {
+        chunk.len() == CHUNK && chunk.iter().all(|value| *value == self.value)
+    }
+}
+
+impl<T: Number> Chunked<T> {
+    pub(super) fn create(group: &H5Group, name: &str) -> Result<Chunked<T>, Hdf5Error> {
+        let dataset = group.new_dataset::<T>().shape([0]).max_shape(&[None]).chunk(&[CHUNK]);
+        let dataset = dataset.filter_pipeline(pipeline::<T>()).create(name)?;
+        Ok(Chunked { dataset, written: 0, uniform: None })
+    }
+
+    /// Compresses the next chunks, all at a time, and writes them. Only the last one of all may be short.
+    pub(super) fn write(&mut self, values: &[T]) -> Result<(), Hdf5Error> {
+        let known = self.uniform.as_ref();
+        let is_known = |chunk: &[T]| known.is_some_and(|known| known.is(chunk));
+        let pack = |chunk: &[T]| if is_known(chunk) { Ok(None) } else { pack(chunk).map(Some) };
+        let packed: FormatResult<Vec<Option<Vec<u8>>>> = values.par_chunks(CHUNK).map(pack).collect();
+        let mut packed = packed?;
+        for bytes in &packed {
+            let known = known.map(|known| &known.packed);
+            if let Some(bytes) = bytes.as_ref().or(known) {
+                self.dataset.write_chunk_raw(self.written, bytes, NO_FILTER_LEFT_OUT)?;
+                self.written += 1;
+            }
+        }
+        if let (Some(chunk), Some(packed)) = (values.chunks(CHUNK).next_back(), packed.pop().flatten()) {
+            let last = Uniform { value: chunk[0], packed };
+            if last.is(chunk) {
+                self.uniform = Some(last);
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn finish(self, len: usize) -> Result<(), Hdf5Error> {
+        self.dataset.extend(&[len])
+    }
 }
 
 fn pipeline<T: Number>() -> FilterPipeline {
     FilterPipeline::shuffle_deflate(T::element_size() as u32, DEFLATE_LEVEL)
 }
 
-/// Compresses chunks, all at a time, and writes them from chunk `first` on.
-pub(super) fn write_chunks<T: Number>(
-    dataset: &H5Dataset,
-    first: usize,
-    chunks: &[&[T]],
-) -> Result<(), Hdf5Error> {
-    let pipeline = pipeline::<T>();
-    let pack = |values: &&[T]| {
-        let mut bytes = Vec::with_capacity(CHUNK * T::element_size());
-        values.iter().for_each(|value| value.put(&mut bytes));
-        // The last chunk is stored whole; what is behind the end of the dataset is never read.
-        bytes.resize(CHUNK * T::element_size(), 0);
-        apply_filters(&pipeline, &bytes)
-    };
-    let packed: FormatResult<Vec<Vec<u8>>> = chunks.par_iter().map(pack).collect();
-    for (chunk, bytes) in (first..).zip(packed?) {
-        dataset.write_chunk_raw(chunk, &bytes, NO_FILTER_LEFT_OUT)?;
-    }
-    Ok(())
+/// A chunk as it lies in the file. A short one is stored whole; what is behind the end of the dataset is
+/// never read.
+fn pack<T: Number>(chunk: &[T]) -> FormatResult<Vec<u8>> {
+    let mut bytes = vec![0; CHUNK * T::element_size()];
+    T::put(chunk, &mut bytes);
+    apply_filters(&pipeline::<T>(), &bytes)
 }
 
 const NO_FILTER_LEFT_OUT: u32 = 0;

@@ -2,9 +2,9 @@
 //!
 //! No more of it is in memory than a chunk for each thread that compresses.
 
-use rust_hdf5::{H5Dataset, H5Group, Hdf5Error};
+use rust_hdf5::{H5Group, Hdf5Error};
 
-use super::column::{self, CHUNK, write_chunks};
+use super::column::{self, CHUNK, Chunked};
 
 /// Most chunks that are compressed at a time; more threads would only make more memory of it.
 const MOST_AT_A_TIME: usize = 16;
@@ -13,8 +13,7 @@ const MOST_AT_A_TIME: usize = 16;
 pub(super) struct Growing {
     name: &'static str,
     /// The dataset, once values went to the file.
-    dataset: Option<H5Dataset>,
-    chunks: usize,
+    dataset: Option<Chunked<i64>>,
     /// Values that are not in the file yet.
     pending: Vec<i64>,
     len: usize,
@@ -22,33 +21,34 @@ pub(super) struct Growing {
 
 impl Growing {
     pub(super) fn new(name: &'static str) -> Growing {
-        Growing { name, dataset: None, chunks: 0, pending: Vec::new(), len: 0 }
+        Growing { name, dataset: None, pending: Vec::new(), len: 0 }
     }
 
     pub(super) fn name(&self) -> &'static str {
         self.name
     }
 
-    /// Appends values; with a group, full chunks go to a dataset there.
+    /// Appends the values at `0..len`; with a group, full chunks go to a dataset there.
     pub(super) fn append(
         &mut self,
         group: Option<&H5Group>,
-        mut values: impl Iterator<Item = i64>,
+        len: usize,
+        value: impl Fn(usize) -> i64,
     ) -> Result<(), Hdf5Error> {
+        self.len += len;
         let Some(group) = group else {
-            let before = self.pending.len();
-            self.pending.extend(values);
-            self.len += self.pending.len() - before;
+            self.pending.extend((0..len).map(value));
             return Ok(());
         };
         let most = CHUNK * rayon::current_num_threads().min(MOST_AT_A_TIME);
+        let mut from = 0;
         loop {
-            let before = self.pending.len();
-            self.pending.extend(values.by_ref().take(most.saturating_sub(before)));
-            self.len += self.pending.len() - before;
+            let to = len.min(from + most.saturating_sub(self.pending.len()));
+            self.pending.extend((from..to).map(&value));
             if self.pending.len() < most {
                 return Ok(());
             }
+            from = to;
             let full = self.pending.len() / CHUNK * CHUNK;
             self.write(group, full)?;
         }
@@ -60,20 +60,17 @@ impl Growing {
             return column::write(group, self.name, false, self.pending.into_iter());
         }
         self.write(group, self.pending.len())?;
-        self.dataset.as_ref().map_or(Ok(()), |dataset| dataset.extend(&[self.len]))
+        self.dataset.map_or(Ok(()), |dataset| dataset.finish(self.len))
     }
 
     /// Takes the first pending values to the file; the last chunk may be short.
     fn write(&mut self, group: &H5Group, values: usize) -> Result<(), Hdf5Error> {
-        let dataset = match self.dataset.take() {
+        let dataset = match &mut self.dataset {
             Some(dataset) => dataset,
-            None => column::new_growing::<i64>(group, self.name)?,
+            none => none.insert(Chunked::create(group, self.name)?),
         };
-        let chunks: Vec<&[i64]> = self.pending[..values].chunks(CHUNK).collect();
-        write_chunks(&dataset, self.chunks, &chunks)?;
-        self.chunks += chunks.len();
+        dataset.write(&self.pending[..values])?;
         self.pending.drain(..values);
-        self.dataset = Some(dataset);
         Ok(())
     }
 }

@@ -285,6 +285,20 @@ fn compressed_columns_come_back() {
 }
 
 #[test]
+fn chunks_of_one_value_come_back_among_others() {
+    use super::column::CHUNK;
+    let mut profile = many(10 * CHUNK + 5);
+    let of = |call: usize| match call / CHUNK {
+        4 => call as i64,
+        6 => 1,
+        _ => -1,
+    };
+    profile.events.task_ids = Some((0..10 * CHUNK + 5).map(of).collect());
+    profile.events.await_ns = Some(vec![0; 10 * CHUNK + 5]);
+    assert!(written_and_read(&profile) == profile);
+}
+
+#[test]
 fn a_contradiction_leaves_the_old_file_alone() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("profile.h5");

@@ -118,12 +118,12 @@ impl ProfileWriter {
         if (self.calls + calls) * self.columns.len() * size_of::<i64>() >= COMPRESS_FROM_BYTES {
             self.begin_compressing()?;
         }
-        self.extend(START_DELTAS, start_deltas(&runs, &events.start_ns))?;
-        self.extend(DURATIONS, events.duration_ns.iter().copied())?;
+        self.extend(START_DELTAS, calls, start_deltas(&runs, &events.start_ns))?;
+        self.extend(DURATIONS, calls, |at| events.duration_ns[at])?;
         for column in OPTIONAL_EVENTS {
             match (column.get)(events) {
-                Some(values) => self.extend(column.name, values.iter().copied())?,
-                None => self.extend(column.name, std::iter::repeat_n(column.unknown, calls))?,
+                Some(values) => self.extend(column.name, calls, |at| values[at])?,
+                None => self.extend(column.name, calls, |_| column.unknown)?,
             }
         }
         self.calls += calls;
@@ -136,7 +136,7 @@ impl ProfileWriter {
             return Ok(());
         }
         self.columns.push(Growing::new(column.name));
-        self.extend(column.name, std::iter::repeat_n(column.unknown, self.calls))
+        self.extend(column.name, self.calls, |_| column.unknown)
     }
 
     fn begin_compressing(&mut self) -> Result<(), Error> {
@@ -146,12 +146,12 @@ impl ProfileWriter {
         Ok(())
     }
 
-    /// Appends to a column, if there is such a one.
-    fn extend(&mut self, name: &str, values: impl Iterator<Item = i64>) -> Result<(), Error> {
+    /// Appends `len` values to a column, if there is such a one.
+    fn extend(&mut self, name: &str, len: usize, value: impl Fn(usize) -> i64) -> Result<(), Error> {
         let Some(column) = self.columns.iter_mut().find(|column| column.name() == name) else {
             return Ok(());
         };
-        let appended = column.append(self.events.as_ref(), values);
+        let appended = column.append(self.events.as_ref(), len, value);
         appended.map_err(failed(&self.path, &format!("{EVENTS}/{name}")))
     }
 
@@ -378,15 +378,15 @@ fn cause(error: &Hdf5Error) -> String {
 }
 
 /// The starts as the file has them: per run the first one as it is, then differences.
-fn start_deltas(runs: &[Range<usize>], starts: &[i64]) -> impl Iterator<Item = i64> {
+fn start_deltas(runs: &[Range<usize>], starts: &[i64]) -> impl Fn(usize) -> i64 {
     let mut absolute = vec![true; starts.len()];
     for run in runs {
         absolute[run.clone()].iter_mut().skip(1).for_each(|a| *a = false);
     }
-    (0..starts.len()).map(move |position| match absolute[position] {
+    move |position| match absolute[position] {
         true => starts[position],
         false => starts[position].wrapping_sub(starts[position - 1]),
-    })
+    }
 }
 
 /// The names that rows refer to, and the rows with their ids: the reference fails on a name

@@ -87,3 +87,22 @@ fn a_runtime_that_is_turned_off_or_of_another_version_is_named() {
     let ran = run(&mut project.cargo_scope(&["run"])).ends_with(0).says(&both);
     assert_eq!(ran.stderr.matches("use the same version").count(), 1, "{}", ran.stderr);
 }
+
+/// Copies its recording, so that there are two of one rank.
+const TWICE: &str = "
+    #[scope_runtime::scope]
+    fn step() {}
+    fn main() {
+        step();
+        let folder = std::path::PathBuf::from(std::env::var_os(\"SCOPE_OUTPUT\").unwrap());
+        std::fs::copy(folder.join(\"rank0.scope\"), folder.join(\"rank1.scope\")).unwrap();
+    }
+";
+
+#[test]
+fn recordings_that_cannot_be_merged_stay_alone() {
+    let project = Project::with_runtime("twice", TWICE);
+    run(&mut project.cargo_scope(&["run", "-o", "out"])).ends_with(1).says("are both of rank 0");
+    assert_eq!(listing(&project.path("out")), ["recordings"]);
+    assert_eq!(listing(&project.path("out/recordings")), ["rank0.scope", "rank1.scope"]);
+}

@@ -1,6 +1,7 @@
 //! Commands that start from files of an earlier run.
 
 use std::fs;
+use std::path::Path;
 
 use crate::auxiliary::{Project, calls, listing, run};
 
@@ -54,6 +55,36 @@ fn a_table_can_be_made_to_measure() {
     assert_eq!(json[0]["call_paths"][1]["path"], serde_json::json!(["outer", "inner"]));
     assert_eq!(json[1]["call_paths"][1]["calls"], 2);
     assert!(json[1]["call_paths"][1]["p99_ns"].is_number() && json[1]["metadata"]["program"].is_string());
+}
+
+/// A file of the Python package's aggregation mode.
+#[test]
+fn a_profile_with_totals_per_region_shows_them() {
+    let project = Project::plain("regions", "fn main() {}");
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data/aggregate.h5");
+    let file = file.to_str().unwrap();
+    let shown = run(&mut project.cargo_scope(&["inspect", file])).ends_with(0);
+    let (metadata, table) = shown.stdout.rsplit_once("\n\n").unwrap();
+    assert!(metadata.ends_with("none: the file has totals per region only"), "{metadata}");
+    let rows: Vec<Vec<&str>> = table.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(rows[0], ["region", "calls", "total", "self", "mean", "min", "max"]);
+    let inner = ["inner", "3", "4.478", "us", "4.478", "us", "1.492", "us", "651", "ns", "2.745", "us"];
+    assert_eq!((rows.len(), &rows[3][..]), (4, &inner[..]));
+
+    let options = ["--json", "--include", "work|inner", "--sort", "calls", "--wall"];
+    let shown = run(&mut project.cargo_scope(&[&["inspect", file], &options[..]].concat())).ends_with(0);
+    let json: serde_json::Value = serde_json::from_str(&shown.stdout).unwrap();
+    let regions = json[0]["regions"].as_array().unwrap();
+    assert_eq!((regions.len(), &regions[0]["path"][0]), (2, &serde_json::json!("inner")));
+    assert_eq!((&regions[1]["total_ns"], &regions[1]["self_ns"]), (&54943.into(), &50465.into()));
+    assert!(regions[1]["inclusive_ns"].is_null() && regions[1]["p50_ns"].is_null());
+
+    for kind in ["prof", "flame"] {
+        run(&mut project.cargo_scope(&["export", kind, file]))
+            .ends_with(1)
+            .says("totals per region only")
+            .says("record again with events");
+    }
 }
 
 #[test]

@@ -33,6 +33,7 @@ use tasks::{Found, TaskCollector};
 pub use tasks::{PollInterval, Run, RunId, Task, TaskId, Tasks};
 pub(crate) use total::Around;
 use visitors::CallCollector;
+pub use visitors::CallSink;
 
 /// A recording that was opened for reading.
 #[derive(Debug)]
@@ -232,9 +233,17 @@ impl Recording {
     /// on the lane of their first poll. Events that cannot be read any more are left out, as when the
     /// recording was opened.
     pub fn calls(&self, lane: LaneId) -> Vec<Call> {
-        let Some(raw) = self.lanes.get(lane.0 as usize) else { return Vec::new() };
-        let collector = CallCollector::new(self, self.tasks(), lane.0);
-        self.replay(raw, collector, |_, _, _| {}).visitor.calls
+        let mut calls = Vec::new();
+        self.visit_calls(lane, &mut calls);
+        calls
+    }
+
+    /// Hands the calls of one lane to `sink`, as [`Recording::calls`] gives them.
+    pub fn visit_calls(&self, lane: LaneId, sink: &mut impl CallSink) {
+        if let Some(raw) = self.lanes.get(lane.0 as usize) {
+            let collector = CallCollector::new(self, self.tasks(), lane.0, sink);
+            self.replay(raw, collector, |_, _, _| {});
+        }
     }
 
     /// What is async in the recording; empty without async regions.

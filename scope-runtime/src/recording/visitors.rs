@@ -5,4 +5,5 @@ mod spans;
 mod totaller;
 
 pub(super) use calls::CallCollector;
+pub use calls::CallSink;
 pub(super) use totaller::{Hang, LaneTotals, Pending, Totaller};

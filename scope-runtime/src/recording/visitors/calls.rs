@@ -1,85 +1,165 @@
-//! Collects the calls of a lane, in the order in which they were entered.
+//! Takes the calls of a lane, in the order in which they were entered.
 
 use std::collections::HashMap;
 
+use crate::profile::RegionId;
 use crate::recording::tasks::{RunId, Tasks};
 use crate::recording::{Call, CallRef, Parent, Recording};
 use crate::replay::{Cut, Ended, Part, Poll, Visitor};
 
-/// The calls of the lane with this number; `tasks` says how those went that ran in parts, maybe on
-/// other lanes.
-pub(in crate::recording) struct CallCollector<'a> {
-    pub(in crate::recording) calls: Vec<Call>,
+/// Takes the calls of a lane while these are read, so that they need not be in memory all at once.
+pub trait CallSink {
+    /// What is kept of a call until it ends.
+    type Open: Copy;
+
+    /// The next call of the lane is entered. Where `parent` is a call, `around` is what was kept of it.
+    fn begin(
+        &mut self,
+        region: RegionId,
+        start_ns: i64,
+        parent: Parent,
+        around: Option<&Self::Open>,
+    ) -> Self::Open;
+
+    /// A call ends; the rest is as in [`Call`].
+    fn end(&mut self, call: Self::Open, end_ns: i64, run: Option<RunId>, open: bool);
+}
+
+impl CallSink for Vec<Call> {
+    type Open = usize;
+
+    fn begin(&mut self, region: RegionId, start_ns: i64, parent: Parent, _: Option<&usize>) -> usize {
+        self.push(Call { region, start_ns, end_ns: start_ns, parent, run: None, open: false });
+        self.len() - 1
+    }
+
+    fn end(&mut self, call: usize, end_ns: i64, run: Option<RunId>, open: bool) {
+        let call = &mut self[call];
+        (call.end_ns, call.run, call.open) = (end_ns, run, open);
+    }
+}
+
+/// Hands the calls of the lane with this number to a sink; `tasks` says how those went that ran in
+/// parts, maybe on other lanes.
+pub(in crate::recording) struct CallCollector<'a, S: CallSink> {
+    sink: &'a mut S,
     recording: &'a Recording,
     tasks: &'a Tasks,
     lane: u32,
-    open: Vec<Parent>,
+    /// Number of calls so far.
+    calls: u32,
+    open: Vec<Frame<S::Open>>,
     /// Calls that were set aside, by instance.
-    aside: HashMap<u64, Vec<Parent>>,
+    aside: HashMap<u64, Vec<Frame<S::Open>>>,
 }
 
-impl<'a> CallCollector<'a> {
-    pub(in crate::recording) fn new(recording: &'a Recording, tasks: &'a Tasks, lane: u32) -> Self {
-        let (calls, open, aside) = Default::default();
-        CallCollector { calls, recording, tasks, lane, open, aside }
-    }
-
-    fn parent(&self) -> Parent {
-        self.open.last().copied().unwrap_or(Parent::None)
-    }
-
-    fn next(&self) -> u32 {
-        u32::try_from(self.calls.len()).expect("fewer than 2^32 calls on a lane")
-    }
+#[derive(Clone, Copy)]
+enum Frame<O> {
+    /// Nothing that is known.
+    Unknown,
+    /// A plain call and its position on the lane.
+    Call(u32, O),
+    /// A part of a call that ran in parts.
+    Part(RunId),
 }
 
-impl Visitor for CallCollector<'_> {
-    fn enter(&mut self, region: u32, at: u64) {
-        let at_ns = self.recording.scale.ns(at);
+impl<'a, S: CallSink> CallCollector<'a, S> {
+    pub(in crate::recording) fn new(
+        recording: &'a Recording,
+        tasks: &'a Tasks,
+        lane: u32,
+        sink: &'a mut S,
+    ) -> Self {
+        let (open, aside) = Default::default();
+        CallCollector { sink, recording, tasks, lane, calls: 0, open, aside }
+    }
+
+    fn part_of(run: Option<RunId>) -> Frame<S::Open> {
+        run.map_or(Frame::Unknown, Frame::Part)
+    }
+
+    /// A plain call begins inside the innermost frame.
+    #[inline(always)]
+    fn begin(&mut self, region: u32, at: u64) -> S::Open {
+        let (parent, around) = match self.open.last() {
+            Some(Frame::Call(index, call)) => (Parent::Call(*index), Some(call)),
+            Some(Frame::Part(run)) => (Parent::Run(*run), None),
+            Some(Frame::Unknown) | None => (Parent::None, None),
+        };
         let region = self.recording.regions.called_id(region);
-        let parent = self.parent();
-        self.open.push(Parent::Call(self.next()));
-        self.calls.push(Call { region, start_ns: at_ns, end_ns: at_ns, parent, run: None, open: false });
+        self.sink.begin(region, self.recording.scale.ns(at), parent, around)
+    }
+
+    /// Gives the position of the call that has just begun.
+    #[inline]
+    fn count(&mut self) -> u32 {
+        let index = self.calls;
+        self.calls = index.checked_add(1).expect("fewer than 2^32 calls on a lane");
+        index
+    }
+
+    /// Hands over a call that ran in parts, of which all is known.
+    fn whole(&mut self, region: u32, number: RunId) {
+        let run = &self.tasks.runs()[number.0 as usize];
+        let around = self.open.iter().rev().find_map(|frame| match frame {
+            Frame::Call(index, call) if run.parent == Parent::Call(*index) => Some(call),
+            _ => None,
+        });
+        let region = self.recording.regions.called_id(region);
+        let call = self.sink.begin(region, run.start_ns, run.parent, around);
+        self.sink.end(call, run.end_ns, Some(number), run.open);
+        self.count();
+    }
+}
+
+impl<S: CallSink> Visitor for CallCollector<'_, S> {
+    #[inline(always)]
+    fn enter(&mut self, region: u32, at: u64) {
+        let call = self.begin(region, at);
+        let index = self.count();
+        self.open.push(Frame::Call(index, call));
+    }
+
+    #[inline(always)]
+    fn leaf(&mut self, region: u32, start: u64, end: u64) {
+        let call = self.begin(region, start);
+        self.count();
+        self.sink.end(call, self.recording.scale.ns(end), None, false);
     }
 
     fn enter_span(&mut self, region: u32, at: u64) {
-        let index = self.next();
-        self.enter(region, at);
         // One that had more parts lasts as long as they say.
-        if let Some(number @ RunId(run)) = self.tasks.span(CallRef { lane: self.lane, index }) {
-            let known = &self.tasks.runs()[run as usize];
-            let (start_ns, end_ns, parent, open) = (known.start_ns, known.end_ns, known.parent, known.open);
-            let call = &mut self.calls[index as usize];
-            *call = Call { region: call.region, start_ns, end_ns, parent, run: Some(number), open };
-            *self.open.last_mut().expect("a call was entered") = Parent::Run(number);
+        match self.tasks.span(CallRef { lane: self.lane, index: self.calls }) {
+            Some(run) => {
+                self.whole(region, run);
+                self.open.push(Frame::Part(run));
+            }
+            None => self.enter(region, at),
         }
     }
 
     fn begin_part(&mut self, part: Part, _at: u64) {
-        let run = self.tasks.instance(part.instance);
-        self.open.push(run.map_or(Parent::None, Parent::Run));
+        self.open.push(Self::part_of(self.tasks.instance(part.instance)));
     }
 
     fn end_part(&mut self, _instance: u64, at: u64) {
         self.leave(at, Cut::No);
     }
 
+    #[inline(always)]
     fn leave(&mut self, at: u64, cut: Cut) {
-        let Some(Parent::Call(call)) = self.open.pop() else { return };
-        let at_ns = self.recording.scale.ns(at);
-        let call = &mut self.calls[call as usize];
-        (call.end_ns, call.open) = (at_ns, cut == Cut::Open);
+        if let Some(Frame::Call(index, call)) = self.open.pop() {
+            let run = self.tasks.held(CallRef { lane: self.lane, index });
+            self.sink.end(call, self.recording.scale.ns(at), run, cut == Cut::Open);
+        }
     }
 
     fn begin_poll(&mut self, poll: Poll, _at: u64) {
         let run = self.tasks.instance(poll.instance);
-        self.open.push(run.map_or(Parent::None, Parent::Run));
-        if let Some(RunId(number)) = run.filter(|_| poll.first) {
-            let region = self.recording.regions.called_id(poll.region);
-            let known = &self.tasks.runs()[number as usize];
-            let (start_ns, end_ns, parent, open) = (known.start_ns, known.end_ns, known.parent, known.open);
-            self.calls.push(Call { region, start_ns, end_ns, parent, run, open });
+        if let Some(run) = run.filter(|_| poll.first) {
+            self.whole(poll.region, run);
         }
+        self.open.push(Self::part_of(run));
     }
 
     fn end_poll(&mut self, _ended: Option<Ended>, _at: u64) {
@@ -87,15 +167,11 @@ impl Visitor for CallCollector<'_> {
     }
 
     fn suspend(&mut self, instance: u64, _at: u64) {
-        let innermost = self.open.pop();
-        if let Some(Parent::Call(index)) = innermost {
-            self.calls[index as usize].run = self.tasks.held(CallRef { lane: self.lane, index });
-        }
-        self.aside.entry(instance).or_default().extend(innermost);
+        self.aside.entry(instance).or_default().extend(self.open.pop());
     }
 
     fn resume(&mut self, instance: u64, _at: u64) {
         let aside = self.aside.get_mut(&instance).and_then(Vec::pop);
-        self.open.push(aside.unwrap_or(Parent::None));
+        self.open.push(aside.unwrap_or(Frame::Unknown));
     }
 }
