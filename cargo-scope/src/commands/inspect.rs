@@ -10,6 +10,7 @@ use super::{label, latest_profile, open, selection};
 use crate::cli::InspectOptions;
 use crate::cost::RegionCost;
 use crate::export::{self, By, CallStatistics, Selection};
+use crate::imbalance;
 use crate::merged::{MergedProfile, MetadataValue};
 use crate::messages;
 use crate::results;
@@ -90,7 +91,9 @@ fn summary(
     } else {
         let by = if is_flat(options, profile) { By::Region } else { By::Path };
         let (paths, statistics) = export::statistics(profile, selection, by)?;
-        Summary { statistics: Some(statistics), ..Summary::of_merged(&title, profile, paths) }
+        let ranks = export::selected_ranks(profile, selection)?;
+        let imbalance = imbalance::notes(profile, &ranks);
+        Summary { statistics: Some(statistics), imbalance, ..Summary::of_merged(&title, profile, paths) }
     };
     summary.metadata = metadata(profile);
     if profile.has_regions_only() {
