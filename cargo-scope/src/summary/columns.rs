@@ -45,9 +45,9 @@ pub enum Column {
     P95,
     /// 99th percentile
     P99,
-    /// Mean over the ranks of the sum of a rank
+    /// Mean sum of the ranks with a call
     RankMean,
-    /// Sum of the rank with least time
+    /// Sum of the rank with least time, of those with a call
     RankMin,
     /// Sum of the rank with most time
     RankMax,
@@ -71,8 +71,9 @@ impl Column {
     ];
 
     /// Those for several ranks, which are compared.
-    pub const OF_RANKS: [Column; 10] = [
+    pub const OF_RANKS: [Column; 11] = [
         Column::Calls,
+        Column::Ranks,
         Column::Inclusive,
         Column::Busy,
         Column::SelfTime,

@@ -64,6 +64,31 @@ other                 out/other
 }
 
 #[test]
+fn a_table_of_several_ranks_compares_them() {
+    let mut paths = PathTree::default();
+    let main = step(&mut paths, None, 0, &[(300, 100), (500, 200)]);
+    step(&mut paths, Some(main), 1, &[(500, 500)]);
+    let mut summary = summary(&["main", "root_only"], paths);
+    let of_path = |path: usize, ranks, rank_min_ns, rank_max_ns, imbalance_percent| CallStatistics {
+        ranks,
+        rank_min_ns,
+        rank_max_ns,
+        imbalance_percent,
+        ..CallStatistics::of_path(&summary.paths.paths.nodes()[path])
+    };
+    summary.statistics = Some(vec![of_path(0, 2, 300, 500, 25.0), of_path(1, 1, 500, 500, 0.0)]);
+    summary.imbalance = vec!["lost to imbalance: 200 ns in main".into()];
+    let expected = "\
+call path     calls  ranks  inclusive    self  share    mean  rank-mean  rank-min  rank-max  imbalance
+main              2      2     800 ns  300 ns   100%  400 ns     400 ns    300 ns    500 ns      25.0%
+└─ root_only      1      1     500 ns  500 ns  62.5%  500 ns     500 ns    500 ns    500 ns       0.0%
+lost to imbalance: 200 ns in main
+";
+    let text = summary.render(&Layout { of_ranks: true, ..Layout::default() });
+    assert_eq!(text, expected, "\n{text}");
+}
+
+#[test]
 fn colour_changes_nothing_but_styles() {
     let mut summary = small();
     summary.lost_calls = 3;
