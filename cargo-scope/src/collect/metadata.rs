@@ -120,8 +120,11 @@ impl Entries {
         if damaged > 0 {
             self.integer("damaged_pieces", damaged.try_into().unwrap_or(i64::MAX));
         }
-        let unsealed = ranks.iter().filter(|(info, _)| !info.sealed);
-        self.list("unsealed_ranks", unsealed.map(|(info, _)| info.rank.to_string()).collect());
+        let unsealed = || ranks.iter().filter(|(info, _)| !info.sealed);
+        self.list("unsealed_ranks", unsealed().map(|(info, _)| info.rank.to_string()).collect());
+        // When their lanes were cut, on the clock of the calls.
+        let cut_ns = unsealed().map(|(_, profile)| profile.end_ns.to_string());
+        self.list("unsealed_ranks_cut_ns", cut_ns.collect());
         let mut there = ranks.iter().map(|(info, _)| info.rank).peekable();
         let missing = (0..mpi_size(ranks) as u32).filter(|rank| there.next_if_eq(rank).is_none());
         let missing = missing.take(LONGEST_LIST + 1);
@@ -218,6 +221,7 @@ mod tests {
         assert_eq!(value("mpi_size"), Some(Integer(4)));
         assert_eq!(value("missing_ranks"), Some(List(vec!["1".into(), "3".into()])));
         assert_eq!(value("unsealed_ranks"), Some(List(vec!["2".into()])));
+        assert_eq!(value("unsealed_ranks_cut_ns"), Some(List(vec!["9".into()])));
         assert_eq!(value("lost_calls"), Some(Integer(4)));
         assert_eq!(value("open_calls"), Some(Integer(2)));
         assert_eq!(value("start_time_ns"), Some(Integer(5)));
