@@ -517,6 +517,16 @@ mod tests {
     }
 
     #[test]
+    fn totals_that_miss_a_region_are_not_believed() {
+        let mut recording = rank(0, &["outer", "inner"], two_lanes());
+        let inner = recording.profile.paths.step(None, RegionId(1));
+        (0..4).for_each(|_| recording.profile.paths.add_call(inner, 10, 10, false));
+        let profile = merge(&[(Path::new("rank0.scope"), recording)], &RunInfo::default()).unwrap();
+        let runs: Vec<_> = profile.rows.iter().map(|row| row.events.clone()).collect();
+        assert_eq!((runs, profile.rows[0].exclusive_total_ns), (vec![0..1, 1..5], Some(90)));
+    }
+
+    #[test]
     fn a_call_without_its_parent_is_an_error() {
         let recording = rank(0, &["outer"], vec![vec![call(0, 1, 2, Some(0))]]);
         let error = merge(&[(Path::new("rank0.scope"), recording)], &RunInfo::default()).unwrap_err();

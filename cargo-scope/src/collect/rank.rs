@@ -281,8 +281,12 @@ impl CallSink for Placement<'_> {
     #[inline(always)]
     fn begin(&mut self, region: RegionId, start_ns: i64, parent: Parent, around: Option<&Place>) -> Place {
         self.next_call_id += 1;
+        // What is around a call has a place as long as nothing failed.
+        if self.failure.is_some() {
+            return Place::NOWHERE;
+        }
         self.begin_at(region, start_ns, parent, around).unwrap_or_else(|failure| {
-            self.failure.get_or_insert(failure);
+            self.failure = Some(failure);
             Place::NOWHERE
         })
     }
