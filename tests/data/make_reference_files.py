@@ -188,7 +188,25 @@ def export(path):
             path.with_suffix(".json").write_text(json.dumps(json.load(file)) + "\n")
 
 
+def ranks():
+    """Run by each rank of an MPI job: the second has one call less, and a region of its own."""
+    from mpi4py import MPI
+    rank = MPI.COMM_WORLD.Get_rank()
+
+    def body():
+        work(3 - rank)
+        if rank == 1:
+            with ProfileManager.region("on rank 1"):
+                MPI.COMM_WORLD.Barrier()
+        else:
+            MPI.COMM_WORLD.Barrier()
+
+    session("two_ranks", body)
+
+
 def main():
+    if sys.argv[2:] == ["ranks"]:
+        return ranks()
     session("plain", capture_region_source=True, label="plain run")
     session("threads", threads, track_threads=True)
     session("tasks", lambda: asyncio.run(jobs()), track_async=True)
@@ -198,6 +216,8 @@ def main():
     for change in [full, big_endian, fixed_strings, unsigned, bare, schema_2, schema_1, holes]:
         rewrite(change.__name__, "plain", change)
     latest("latest", "tasks")
+    # Needs mpi4py.
+    subprocess.run(["mpirun", "-n", "2", sys.executable, __file__, str(FOLDER), "ranks"], check=True)
     for path in sorted(FOLDER.glob("*.h5")):
         export(path)
 
