@@ -11,7 +11,7 @@ use mpi_sys::{
 use super::call::{calls, list, message, sent, size};
 use super::collectives::*;
 use super::communicators::{begin_collective, made};
-use super::requests::{access, cancel, free, free_window, probed, receive, send_init, start, window};
+use super::requests::{access, free, free_window, probed, receive, send_init, start, window};
 use crate::profile::MessageKind;
 
 // Messages between two ranks.
@@ -101,7 +101,7 @@ calls! {
         list(array_of_requests, count).iter().for_each(|&request| start(request));
     }
     fn MPI_Request_free(request: *mut MPI_Request) before { free(request); }
-    fn MPI_Cancel(request: *mut MPI_Request) before { cancel(request); }
+    fn MPI_Cancel(request: *mut MPI_Request) only {}
     fn MPI_Probe(source: c_int, tag: c_int, comm: MPI_Comm, status: *mut MPI_Status) only {}
     fn MPI_Iprobe(source: c_int, tag: c_int, comm: MPI_Comm, flag: *mut c_int, status: *mut MPI_Status) only {}
     fn MPI_Mprobe(
