@@ -64,7 +64,7 @@ calls! {
         buf: *mut c_void, count: c_int, datatype: MPI_Datatype, source: c_int, tag: c_int, comm: MPI_Comm,
         request: *mut MPI_Request,
     ) after {
-        receive(request, comm, false);
+        receive(request, source, comm, false);
     }
     fn MPI_Send_init(
         buf: *const c_void, count: c_int, datatype: MPI_Datatype, dest: c_int, tag: c_int, comm: MPI_Comm,
@@ -94,7 +94,7 @@ calls! {
         buf: *mut c_void, count: c_int, datatype: MPI_Datatype, source: c_int, tag: c_int, comm: MPI_Comm,
         request: *mut MPI_Request,
     ) after {
-        receive(request, comm, true);
+        receive(request, source, comm, true);
     }
     fn MPI_Start(request: *mut MPI_Request) before { start(*request); }
     fn MPI_Startall(count: c_int, array_of_requests: *mut MPI_Request) before {

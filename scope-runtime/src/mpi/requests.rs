@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use mpi_sys::{
     MPI_Comm, MPI_Count, MPI_Datatype, MPI_Message, MPI_Request, MPI_Status, MPI_Win, PMPI_Get_elements_x,
-    PMPI_Test_cancelled, RSMPI_STATUS_IGNORE, RSMPI_UINT8_T,
+    PMPI_Test_cancelled, RSMPI_PROC_NULL, RSMPI_STATUS_IGNORE, RSMPI_UINT8_T,
 };
 
 use super::call::{list, message, sent_to, size};
@@ -92,7 +92,12 @@ fn with<T>(handle: Handle, work: impl FnOnce(&mut Pending) -> T) -> Option<T> {
 /// # Safety
 /// The call that writes the request has succeeded. The same holds for all functions below that are
 /// given an address.
-pub(super) unsafe fn receive(request: *const MPI_Request, comm: MPI_Comm, persistent: bool) {
+pub(super) unsafe fn receive(request: *const MPI_Request, source: c_int, comm: MPI_Comm, persistent: bool) {
+    // SAFETY: a constant of the library, which is set when it is loaded.
+    if source == unsafe { RSMPI_PROC_NULL } {
+        // Nothing comes from nobody, and MPICH leaves the status as it was.
+        return;
+    }
     let pending = Pending::Receive { peers: communicators::peers(comm), active: !persistent };
     // SAFETY: as the caller says.
     insert(Handle::of(unsafe { *request }), pending);
