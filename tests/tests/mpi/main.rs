@@ -1,0 +1,5 @@
+//! Real MPI jobs with the feature `mpi`, by Open MPI and MPICH: what `tests/mpi` holds, on several ranks.
+
+mod heat;
+mod preload;
+mod programs;
