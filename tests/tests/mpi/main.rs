@@ -1,5 +1,7 @@
 //! Real MPI jobs with the feature `mpi`, by Open MPI and MPICH: what `tests/mpi` holds, on several ranks.
 
 mod heat;
+mod messages;
 mod preload;
 mod programs;
+mod totals;
