@@ -55,7 +55,11 @@ const EXPECTED: &[(&str, &str)] = &[
         "0-3 Isend sent next: 1 12
          0-3 Recv received before: 1 12",
     ),
-    ("errors", "0-3 Isend sent next: 1 16"),
+    (
+        "errors",
+        "0-3 Isend sent next: 3 36 4 16
+         0-3 Wait received before: 1 4",
+    ),
     ("wait", "0 Isend sent 1: 6 48 4 12\n1 Wait received 0: 6 48 4 12"),
     ("waitall", "0 Isend sent 1: 6 48 4 12\n1 Waitall received 0: 6 48 4 12"),
     ("waitany", "0 Isend sent 1: 6 48 4 12\n1 Waitany received 0: 6 48 4 12"),

@@ -1,6 +1,7 @@
 //! Programs that begin and end MPI in their own ways.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::process::Command;
 
 use scope_runtime::profile::{MessageKind, Profile};
@@ -100,6 +101,59 @@ fn mpi_may_begin_and_end_before_and_after_what_is_recorded() {
                 assert!(recording.info().sealed, "{order}");
             }
         }
+    });
+}
+
+#[test]
+fn settings_that_make_no_sense_are_named_and_the_job_goes_on() {
+    mpi::with_each(|mpi| {
+        for (setting, says) in [
+            ("SCOPE_MPI_CALLS", "calls of MPI are not recorded"),
+            ("SCOPE_MPI_COMBINE", "ranks do not put their totals together"),
+            ("SCOPE_MPI_TIMEOUT", "give a number of seconds; waiting 10 s"),
+        ] {
+            let job = mpi.record(2, "orders", &["ends-before-the-last-region"], &[(setting, "perhaps")]);
+            let job = job.expect_success();
+            let lines = job.stderr.lines().filter(|line| line.contains(&format!("{setting} is `perhaps`")));
+            assert_eq!(lines.filter(|line| line.contains(says)).count(), 2, "{}", job.stderr);
+            assert!(job.recordings(2).iter().all(|recording| calls(recording.profile())["solve"] == 1));
+        }
+    });
+}
+
+/// A job of two programs by the launcher's colon; the arguments of the second one follow.
+fn with_another(command: &mut Command, ranks: &str, program: &[&OsStr]) {
+    command.args([":", "-n", ranks]).args(program);
+}
+
+#[test]
+fn a_rank_that_does_not_record_is_not_waited_for() {
+    mpi::with_each(|mpi| {
+        let program = mpi.program("orders");
+        let order = "ends-before-the-last-region";
+        let mut command = mpi.job(2, &program, &[order]);
+        let unset = ["env", "-u", "SCOPE_OUTPUT"].map(OsStr::new);
+        with_another(&mut command, "1", &[&unset[..], &[program.as_os_str(), order.as_ref()]].concat());
+        let job = mpi.start(&mut command, "not-recording").expect_success();
+        assert_eq!((&*job.stdout, &*job.stderr), (&*"the sum is 3\n".repeat(3), ""));
+        assert_eq!(std::fs::read_dir(&job.folder).unwrap().count(), 2);
+        assert!((0..2).all(|rank| calls(job.recording(rank).profile())["solve > MPI_Allreduce"] == 1));
+    });
+}
+
+/// MPICH does not tell its programs that there are others, so there the user has to.
+#[test]
+fn a_program_without_the_runtime_may_be_in_the_job() {
+    mpi::with_each(|mpi| {
+        let plain = mpi.compile("plain-beside", &["plain.c", "ring.c"]);
+        let mut command = mpi.job(1, &mpi.program("c_object"), &[] as &[&str]);
+        with_another(&mut command, "2", &[plain.as_os_str()]);
+        if mpi.family == "mpich" {
+            command.env("SCOPE_MPI_COMBINE", "0");
+        }
+        let job = mpi.start(&mut command, "two-programs").expect_success();
+        assert_eq!((&*job.stdout, &*job.stderr), (&*"the sum is 3\n".repeat(3), ""));
+        assert_eq!(calls(job.recording(0).profile())["around > MPI_Send"], 1);
     });
 }
 

@@ -25,6 +25,18 @@ fn totals_of_the_job_are_those_of_the_recordings_to_the_nanosecond() {
     });
 }
 
+#[test]
+fn ranks_put_nothing_together_and_show_nothing_where_that_is_not_wanted() {
+    mpi::with_each(|mpi| {
+        let run = |settings| mpi.record(2, "totals", &[] as &[&str], settings).expect_success();
+        let job = run(&[("SCOPE_MPI_TABLE", "0")]);
+        assert!(job.stdout.starts_with("2 ranks\n") && job.stderr.is_empty(), "{}", job.stderr);
+        let job = run(&[("SCOPE_MPI_COMBINE", "0")]);
+        assert_eq!((&*job.stdout, &*job.stderr), ("", ""));
+        assert_eq!(sum(&job.recordings(2))["main > solve"][..3], [2, 2, 0]);
+    });
+}
+
 /// Paths that were open when MPI ended, or entered afterwards, differ.
 fn check(printed: &BTreeMap<String, Numbers>, recorded: &BTreeMap<String, Numbers>) {
     let later =

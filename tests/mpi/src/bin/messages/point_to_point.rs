@@ -198,7 +198,8 @@ fn types() {
     assert_eq!(unsafe { MPI_Type_free(&mut every_second) }, 0);
 }
 
-/// A message that is too long for its receiver, on a communicator whose errors are returned.
+/// Messages that are too long for their receivers, on a communicator whose errors are returned; then one that
+/// is not.
 #[scope]
 fn errors() {
     let mut comm = world();
@@ -211,10 +212,32 @@ fn errors() {
     count("MPI_Recv");
     // SAFETY: there is room for what is said.
     let result = unsafe { MPI_Recv(into(&mut data), 2, int(), before(), 0, comm, no_status()) };
+    check_truncated(result);
+    call!(MPI_Wait(&mut request, no_status()));
+
+    let mut receive = no_request();
+    call!(MPI_Irecv(into(&mut data), 2, int(), before(), 0, comm, &mut receive));
+    call!(MPI_Isend(from(&DATA), 4, int(), next(), 0, comm, &mut request));
+    count("MPI_Wait");
+    // SAFETY: the request is under way; MPICH takes errors of this call for those of all ranks.
+    check_truncated(unsafe {
+        MPI_Comm_set_errhandler(world(), RSMPI_ERRORS_RETURN);
+        MPI_Wait(&mut receive, no_status())
+    });
+    // SAFETY: a constant of the library.
+    assert_eq!(unsafe { MPI_Comm_set_errhandler(world(), RSMPI_ERRORS_ARE_FATAL) }, 0);
+    call!(MPI_Wait(&mut request, no_status()));
+
+    call!(MPI_Irecv(into(&mut data), 2, int(), before(), 0, comm, &mut receive));
+    call!(MPI_Isend(from(&DATA), 1, int(), next(), 0, comm, &mut request));
+    call!(MPI_Wait(&mut receive, no_status()));
+    call!(MPI_Wait(&mut request, no_status()));
+    call!(MPI_Comm_free(&mut comm));
+}
+
+fn check_truncated(result: c_int) {
     let mut class = 0;
     // SAFETY: the error is one of MPI.
     unsafe { MPI_Error_class(result, &mut class) };
     assert_eq!(class, MPI_ERR_TRUNCATE as c_int);
-    call!(MPI_Wait(&mut request, no_status()));
-    call!(MPI_Comm_free(&mut comm));
 }
