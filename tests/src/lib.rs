@@ -3,6 +3,7 @@
 
 pub mod annotate;
 pub mod call_tree;
+pub mod mpi;
 pub mod outputs;
 pub mod package;
 pub mod subcommand;

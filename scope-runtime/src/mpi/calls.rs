@@ -11,7 +11,7 @@ use mpi_sys::{
 use super::call::{calls, list, message, sent, size};
 use super::collectives::*;
 use super::communicators::{begin_collective, made};
-use super::requests::{access, cancel, free, free_window, probed, receive, send_init, start, window};
+use super::requests::{access, free, free_window, probed, receive, send_init, start, window};
 use crate::profile::MessageKind;
 
 // Messages between two ranks.
@@ -64,7 +64,7 @@ calls! {
         buf: *mut c_void, count: c_int, datatype: MPI_Datatype, source: c_int, tag: c_int, comm: MPI_Comm,
         request: *mut MPI_Request,
     ) after {
-        receive(request, comm, false);
+        receive(request, source, comm, false);
     }
     fn MPI_Send_init(
         buf: *const c_void, count: c_int, datatype: MPI_Datatype, dest: c_int, tag: c_int, comm: MPI_Comm,
@@ -94,14 +94,14 @@ calls! {
         buf: *mut c_void, count: c_int, datatype: MPI_Datatype, source: c_int, tag: c_int, comm: MPI_Comm,
         request: *mut MPI_Request,
     ) after {
-        receive(request, comm, true);
+        receive(request, source, comm, true);
     }
     fn MPI_Start(request: *mut MPI_Request) before { start(*request); }
     fn MPI_Startall(count: c_int, array_of_requests: *mut MPI_Request) before {
         list(array_of_requests, count).iter().for_each(|&request| start(request));
     }
     fn MPI_Request_free(request: *mut MPI_Request) before { free(request); }
-    fn MPI_Cancel(request: *mut MPI_Request) before { cancel(request); }
+    fn MPI_Cancel(request: *mut MPI_Request) only {}
     fn MPI_Probe(source: c_int, tag: c_int, comm: MPI_Comm, status: *mut MPI_Status) only {}
     fn MPI_Iprobe(source: c_int, tag: c_int, comm: MPI_Comm, flag: *mut c_int, status: *mut MPI_Status) only {}
     fn MPI_Mprobe(

@@ -77,17 +77,17 @@ calls! {
         result
     }
     fn MPI_Wait(request: *mut MPI_Request, status: *mut MPI_Status) around {
-        let watched = Watched::new(list(request, 1), status);
+        let watched = Watched::new(1, request, status);
         let result = real(request, Watched::statuses(&watched, status));
-        if let Some(watched) = watched.filter(|_| result == 0) {
+        if let Some(mut watched) = watched.filter(|_| result == 0) {
             watched.completed(0, 0);
         }
         result
     }
     fn MPI_Waitall(count: c_int, requests: *mut MPI_Request, statuses: *mut MPI_Status) around {
-        let watched = Watched::new(list(requests, count), statuses);
+        let watched = Watched::new(count, requests, statuses);
         let result = real(count, requests, Watched::statuses(&watched, statuses));
-        if let Some(watched) = watched.filter(|_| result == 0) {
+        if let Some(mut watched) = watched.filter(|_| result == 0) {
             watched.all_completed();
         }
         result
@@ -95,10 +95,10 @@ calls! {
     fn MPI_Waitany(
         count: c_int, requests: *mut MPI_Request, index: *mut c_int, status: *mut MPI_Status,
     ) around {
-        let watched = Watched::new(list(requests, count), status);
+        let watched = Watched::new(count, requests, status);
         let result = real(count, requests, index, Watched::statuses(&watched, status));
-        if let Some(watched) = watched.filter(|_| result == 0) {
-            completed_one(&watched, *index);
+        if let Some(mut watched) = watched.filter(|_| result == 0) {
+            completed_one(&mut watched, *index);
         }
         result
     }
@@ -106,17 +106,17 @@ calls! {
         count: c_int, requests: *mut MPI_Request, done: *mut c_int, indices: *mut c_int,
         statuses: *mut MPI_Status,
     ) around {
-        let watched = Watched::new(list(requests, count), statuses);
+        let watched = Watched::new(count, requests, statuses);
         let result = real(count, requests, done, indices, Watched::statuses(&watched, statuses));
-        if let Some(watched) = watched.filter(|_| result == 0) {
-            completed_some(&watched, *done, indices);
+        if let Some(mut watched) = watched.filter(|_| result == 0) {
+            completed_some(&mut watched, *done, indices);
         }
         result
     }
     fn MPI_Test(request: *mut MPI_Request, flag: *mut c_int, status: *mut MPI_Status) around {
-        let watched = Watched::new(list(request, 1), status);
+        let watched = Watched::new(1, request, status);
         let result = real(request, flag, Watched::statuses(&watched, status));
-        if let Some(watched) = watched.filter(|_| result == 0 && *flag != 0) {
+        if let Some(mut watched) = watched.filter(|_| result == 0 && *flag != 0) {
             watched.completed(0, 0);
         }
         result
@@ -124,9 +124,9 @@ calls! {
     fn MPI_Testall(
         count: c_int, requests: *mut MPI_Request, flag: *mut c_int, statuses: *mut MPI_Status,
     ) around {
-        let watched = Watched::new(list(requests, count), statuses);
+        let watched = Watched::new(count, requests, statuses);
         let result = real(count, requests, flag, Watched::statuses(&watched, statuses));
-        if let Some(watched) = watched.filter(|_| result == 0 && *flag != 0) {
+        if let Some(mut watched) = watched.filter(|_| result == 0 && *flag != 0) {
             watched.all_completed();
         }
         result
@@ -135,10 +135,10 @@ calls! {
         count: c_int, requests: *mut MPI_Request, index: *mut c_int, flag: *mut c_int,
         status: *mut MPI_Status,
     ) around {
-        let watched = Watched::new(list(requests, count), status);
+        let watched = Watched::new(count, requests, status);
         let result = real(count, requests, index, flag, Watched::statuses(&watched, status));
-        if let Some(watched) = watched.filter(|_| result == 0 && *flag != 0) {
-            completed_one(&watched, *index);
+        if let Some(mut watched) = watched.filter(|_| result == 0 && *flag != 0) {
+            completed_one(&mut watched, *index);
         }
         result
     }
@@ -146,10 +146,10 @@ calls! {
         count: c_int, requests: *mut MPI_Request, done: *mut c_int, indices: *mut c_int,
         statuses: *mut MPI_Status,
     ) around {
-        let watched = Watched::new(list(requests, count), statuses);
+        let watched = Watched::new(count, requests, statuses);
         let result = real(count, requests, done, indices, Watched::statuses(&watched, statuses));
-        if let Some(watched) = watched.filter(|_| result == 0) {
-            completed_some(&watched, *done, indices);
+        if let Some(mut watched) = watched.filter(|_| result == 0) {
+            completed_some(&mut watched, *done, indices);
         }
         result
     }
@@ -163,7 +163,7 @@ fn wanted(status: *mut MPI_Status, own: &mut MaybeUninit<MPI_Status>) -> *mut MP
 }
 
 /// The request at `index` is complete, with the first status; no index where none was left.
-unsafe fn completed_one(watched: &Watched, index: c_int) {
+unsafe fn completed_one(watched: &mut Watched, index: c_int) {
     // SAFETY: a constant of the library, which is set when it is loaded.
     if index != unsafe { RSMPI_UNDEFINED }
         && let Ok(index) = usize::try_from(index)
@@ -174,7 +174,7 @@ unsafe fn completed_one(watched: &Watched, index: c_int) {
 }
 
 /// The requests at `done` indices are complete, with as many statuses.
-unsafe fn completed_some(watched: &Watched, done: c_int, indices: *const c_int) {
+unsafe fn completed_some(watched: &mut Watched, done: c_int, indices: *const c_int) {
     // SAFETY: a constant of the library, which is set when it is loaded.
     if done == unsafe { RSMPI_UNDEFINED } {
         return;

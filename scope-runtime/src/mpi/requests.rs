@@ -13,10 +13,10 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use mpi_sys::{
     MPI_Comm, MPI_Count, MPI_Datatype, MPI_Message, MPI_Request, MPI_Status, MPI_Win, PMPI_Get_elements_x,
-    PMPI_Test_cancelled, RSMPI_STATUS_IGNORE, RSMPI_UINT8_T,
+    PMPI_Test_cancelled, RSMPI_PROC_NULL, RSMPI_STATUS_IGNORE, RSMPI_UINT8_T,
 };
 
-use super::call::{message, sent_to, size};
+use super::call::{list, message, sent_to, size};
 use super::communicators::{self, Peers};
 use crate::lock;
 use crate::profile::MessageKind;
@@ -49,20 +49,11 @@ impl Handle {
     }
 }
 
-#[derive(Clone)]
 enum Pending {
-    Receive {
-        peers: Peers,
-        persistent: bool,
-        active: bool,
-        cancelled: bool,
-    },
+    /// A receive; a persistent one is not always active.
+    Receive { peers: Peers, active: bool },
     /// A persistent send.
-    Send {
-        peers: Peers,
-        to: c_int,
-        bytes: u64,
-    },
+    Send { peers: Peers, to: c_int, bytes: u64 },
     /// A probed message, or a window.
     Of(Peers),
 }
@@ -101,9 +92,13 @@ fn with<T>(handle: Handle, work: impl FnOnce(&mut Pending) -> T) -> Option<T> {
 /// # Safety
 /// The call that writes the request has succeeded. The same holds for all functions below that are
 /// given an address.
-pub(super) unsafe fn receive(request: *const MPI_Request, comm: MPI_Comm, persistent: bool) {
-    let peers = communicators::peers(comm);
-    let pending = Pending::Receive { peers, persistent, active: !persistent, cancelled: false };
+pub(super) unsafe fn receive(request: *const MPI_Request, source: c_int, comm: MPI_Comm, persistent: bool) {
+    // SAFETY: a constant of the library, which is set when it is loaded.
+    if source == unsafe { RSMPI_PROC_NULL } {
+        // Nothing comes from nobody, and MPICH leaves the status as it was.
+        return;
+    }
+    let pending = Pending::Receive { peers: communicators::peers(comm), active: !persistent };
     // SAFETY: as the caller says.
     insert(Handle::of(unsafe { *request }), pending);
 }
@@ -142,16 +137,6 @@ pub(super) unsafe fn free(request: *const MPI_Request) {
     remove(Handle::of(unsafe { *request }));
 }
 
-/// The program tries to cancel a request.
-pub(super) unsafe fn cancel(request: *const MPI_Request) {
-    // SAFETY: as the caller says.
-    with(Handle::of(unsafe { *request }), |pending| {
-        if let Pending::Receive { cancelled, .. } = pending {
-            *cancelled = true;
-        }
-    });
-}
-
 /// A message was found that is to be received.
 pub(super) unsafe fn probed(probed: *const MPI_Message, comm: MPI_Comm) {
     // SAFETY: as the caller says.
@@ -171,7 +156,7 @@ pub(super) unsafe fn take_probed(probed: *const MPI_Message) -> Option<Peers> {
 /// The receive of a probed message was begun.
 pub(super) unsafe fn receive_probed(request: *const MPI_Request, peers: Option<Peers>) {
     if let Some(peers) = peers {
-        let pending = Pending::Receive { peers, persistent: false, active: true, cancelled: false };
+        let pending = Pending::Receive { peers, active: true };
         // SAFETY: as the caller says.
         insert(Handle::of(unsafe { *request }), pending);
     }
@@ -202,8 +187,12 @@ pub(super) fn access(kind: MessageKind, window: MPI_Win, rank: c_int, bytes: u64
     message(kind, peers.flatten().and_then(|peers| peers.in_world(rank)), bytes);
 }
 
-/// The requests of a call that waits or tests, as they were before it: it changes them.
+/// The receives among the requests of a call that waits or tests.
+///
+/// They are taken out before the call: when it is over, another thread may have been given the handle of a
+/// complete one for a request of its own. Those that are still there are put back.
 pub(super) struct Watched {
+    requests: *const MPI_Request,
     lists: Lists,
     statuses: *mut MPI_Status,
 }
@@ -211,7 +200,8 @@ pub(super) struct Watched {
 /// Lists that are used again by the next call of the thread.
 #[derive(Default)]
 struct Lists {
-    handles: Vec<Handle>,
+    /// Those of the requests that are receives.
+    receives: Vec<Option<Receive>>,
     /// Take the place of statuses that the caller does not want.
     statuses: Vec<MPI_Status>,
 }
@@ -220,41 +210,61 @@ thread_local! {
     static LISTS: RefCell<Lists> = RefCell::default();
 }
 
-impl Drop for Watched {
-    fn drop(&mut self) {
-        let lists = std::mem::take(&mut self.lists);
-        // Where the thread is ending they are gone for good.
-        let _ = LISTS.try_with(|kept| *kept.borrow_mut() = lists);
+/// A receive that was taken out.
+struct Receive {
+    handle: Handle,
+    peers: Peers,
+    active: bool,
+}
+
+impl Receive {
+    fn take(all: &mut HashMap<Handle, Pending>, request: MPI_Request) -> Option<Receive> {
+        let handle = Handle::of(request);
+        match all.remove(&handle)? {
+            Pending::Receive { peers, active } => Some(Receive { handle, peers, active }),
+            other => {
+                all.insert(handle, other);
+                None
+            }
+        }
     }
 }
 
 impl Watched {
-    /// Remembers requests among which there is a receive; `None` where there is none.
-    pub(super) unsafe fn new(requests: &[MPI_Request], statuses: *mut MPI_Status) -> Option<Watched> {
+    /// Takes out what is received among so many requests; `None` where nothing is.
+    pub(super) unsafe fn new(
+        count: c_int,
+        requests: *const MPI_Request,
+        statuses: *mut MPI_Status,
+    ) -> Option<Watched> {
         if COUNT.load(Relaxed) == 0 {
             return None;
         }
-        let is_known = {
-            let all = lock(&PENDING);
-            let is_known = |request| all.as_ref().is_some_and(|all| all.contains_key(&Handle::of(request)));
-            requests.iter().any(|&request| is_known(request))
-        };
-        if !is_known {
+        let lists = LISTS.try_with(RefCell::take).unwrap_or_default();
+        let mut watched = Watched { requests, lists, statuses };
+        // SAFETY: as the caller says.
+        watched.take_receives(unsafe { list(requests, count) });
+        if watched.lists.receives.iter().all(Option::is_none) {
             return None;
         }
-        let mut lists = LISTS.try_with(RefCell::take).unwrap_or_default();
-        lists.handles.clear();
-        lists.handles.extend(requests.iter().map(|&request| Handle::of(request)));
         // SAFETY: constants of the library; both ways to want no status are the same address.
         let ignored = statuses.is_null() || statuses == unsafe { RSMPI_STATUS_IGNORE };
         if ignored {
+            let Lists { receives, statuses } = &mut watched.lists;
             // SAFETY: a status holds numbers only.
-            lists
-                .statuses
-                .resize_with(requests.len().max(1), || unsafe { MaybeUninit::zeroed().assume_init() });
+            statuses.resize_with(receives.len(), || unsafe { MaybeUninit::zeroed().assume_init() });
+            watched.statuses = statuses.as_mut_ptr();
         }
-        let statuses = if ignored { lists.statuses.as_mut_ptr() } else { statuses };
-        Some(Watched { lists, statuses })
+        Some(watched)
+    }
+
+    fn take_receives(&mut self, requests: &[MPI_Request]) {
+        let mut all = lock(&PENDING);
+        if let Some(all) = &mut *all {
+            let receives = requests.iter().map(|&request| Receive::take(all, request));
+            self.lists.receives.extend(receives);
+            COUNT.store(all.len(), Relaxed);
+        }
     }
 
     /// Where the call is to write the statuses, for one that was asked to write them to `given`.
@@ -263,37 +273,40 @@ impl Watched {
     }
 
     /// The request at `index` is complete, and its status is the one at `status`.
-    pub(super) unsafe fn completed(&self, index: usize, status: usize) {
-        let Some(&handle) = self.lists.handles.get(index) else { return };
-        // SAFETY: the call has written as many statuses.
-        let status = unsafe { self.statuses.add(status) };
-        let done = with(handle, |pending| match pending {
-            Pending::Receive { peers, persistent, active, cancelled } => {
-                let done = std::mem::replace(active, false).then(|| (peers.clone(), *cancelled));
-                (done, *persistent)
-            }
-            _ => (None, true),
-        });
-        let Some((done, persistent)) = done else { return };
-        if !persistent {
-            remove(handle);
-        }
-        if let Some((peers, cancelled)) = done {
-            // SAFETY: the status is of a receive that is complete.
+    pub(super) unsafe fn completed(&mut self, index: usize, status: usize) {
+        let Some(Some(receive)) = self.lists.receives.get_mut(index) else { return };
+        if std::mem::replace(&mut receive.active, false) {
+            // SAFETY: the call has written as many statuses, this one of a receive.
             unsafe {
-                if !cancelled || !is_cancelled(status) {
-                    received(&peers, status);
+                let status = self.statuses.add(status);
+                if !is_cancelled(status) {
+                    received(&receive.peers, status);
                 }
             }
         }
     }
 
     /// All requests that were not idle are complete.
-    pub(super) unsafe fn all_completed(&self) {
-        for index in 0..self.lists.handles.len() {
+    pub(super) unsafe fn all_completed(&mut self) {
+        for index in 0..self.lists.receives.len() {
             // SAFETY: the call has written a status for each.
             unsafe { self.completed(index, index) };
         }
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        let mut lists = std::mem::take(&mut self.lists);
+        for (index, receive) in lists.receives.drain(..).enumerate() {
+            let Some(Receive { handle, peers, active }) = receive else { continue };
+            // SAFETY: the call is over, and the caller's requests are still there.
+            if Handle::of(unsafe { *self.requests.add(index) }) == handle {
+                insert(handle, Pending::Receive { peers, active });
+            }
+        }
+        // Where the thread is ending they are gone for good.
+        let _ = LISTS.try_with(|kept| *kept.borrow_mut() = lists);
     }
 }
 

@@ -1,0 +1,9 @@
+//! Real MPI jobs with the feature `mpi`, by Open MPI and MPICH: what `tests/mpi` holds, on several ranks.
+
+mod cases;
+mod endings;
+mod heat;
+mod messages;
+mod preload;
+mod programs;
+mod totals;
