@@ -18,46 +18,46 @@ use crate::profile::MessageKind;
 calls! {
     fn MPI_Send(
         buf: *const c_void, count: c_int, datatype: MPI_Datatype, dest: c_int, tag: c_int, comm: MPI_Comm,
-    ) before {
+    ) after {
         sent(comm, dest, count, datatype);
     }
     fn MPI_Bsend(
         buf: *const c_void, count: c_int, datatype: MPI_Datatype, dest: c_int, tag: c_int, comm: MPI_Comm,
-    ) before {
+    ) after {
         sent(comm, dest, count, datatype);
     }
     fn MPI_Ssend(
         buf: *const c_void, count: c_int, datatype: MPI_Datatype, dest: c_int, tag: c_int, comm: MPI_Comm,
-    ) before {
+    ) after {
         sent(comm, dest, count, datatype);
     }
     fn MPI_Rsend(
         ibuf: *const c_void, count: c_int, datatype: MPI_Datatype, dest: c_int, tag: c_int, comm: MPI_Comm,
-    ) before {
+    ) after {
         sent(comm, dest, count, datatype);
     }
     fn MPI_Isend(
         buf: *const c_void, count: c_int, datatype: MPI_Datatype, dest: c_int, tag: c_int, comm: MPI_Comm,
         request: *mut MPI_Request,
-    ) before {
+    ) after {
         sent(comm, dest, count, datatype);
     }
     fn MPI_Ibsend(
         buf: *const c_void, count: c_int, datatype: MPI_Datatype, dest: c_int, tag: c_int, comm: MPI_Comm,
         request: *mut MPI_Request,
-    ) before {
+    ) after {
         sent(comm, dest, count, datatype);
     }
     fn MPI_Issend(
         buf: *const c_void, count: c_int, datatype: MPI_Datatype, dest: c_int, tag: c_int, comm: MPI_Comm,
         request: *mut MPI_Request,
-    ) before {
+    ) after {
         sent(comm, dest, count, datatype);
     }
     fn MPI_Irsend(
         buf: *const c_void, count: c_int, datatype: MPI_Datatype, dest: c_int, tag: c_int, comm: MPI_Comm,
         request: *mut MPI_Request,
-    ) before {
+    ) after {
         sent(comm, dest, count, datatype);
     }
     fn MPI_Irecv(

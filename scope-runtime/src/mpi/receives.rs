@@ -30,11 +30,14 @@ calls! {
         recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype, source: c_int, recvtag: c_int,
         comm: MPI_Comm, status: *mut MPI_Status,
     ) around {
-        sent(comm, dest, sendcount, sendtype);
         let mut own = MaybeUninit::uninit();
         let status = wanted(status, &mut own);
-        let result = real(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source, recvtag, comm, status);
+        let result = real(
+            sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source, recvtag, comm,
+            status,
+        );
         if result == 0 {
+            sent(comm, dest, sendcount, sendtype);
             received(&peers(comm), status);
         }
         result
@@ -43,11 +46,11 @@ calls! {
         buf: *mut c_void, count: c_int, datatype: MPI_Datatype, dest: c_int, sendtag: c_int, source: c_int,
         recvtag: c_int, comm: MPI_Comm, status: *mut MPI_Status,
     ) around {
-        sent(comm, dest, count, datatype);
         let mut own = MaybeUninit::uninit();
         let status = wanted(status, &mut own);
         let result = real(buf, count, datatype, dest, sendtag, source, recvtag, comm, status);
         if result == 0 {
+            sent(comm, dest, count, datatype);
             received(&peers(comm), status);
         }
         result
