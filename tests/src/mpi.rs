@@ -144,9 +144,15 @@ impl Mpi {
         panic!("without recording: {:?}; with it: {:#?}", endings.0, endings.1);
     }
 
+    /// A folder for outputs that is not there yet, and that no other test has.
+    pub fn empty_folder(&self, name: &str) -> PathBuf {
+        let test = std::thread::current().name().unwrap_or_default().replace("::", "-");
+        empty_folder(&format!("mpi/{}/{test}/{name}", self.family))
+    }
+
     /// Runs a job with recording on, into an empty folder that is called after `name`.
     pub fn start(&self, command: &mut Command, name: &str) -> Job {
-        let folder = empty_folder(&format!("mpi/{}-{name}", self.family));
+        let folder = self.empty_folder(name);
         let mut job = run(command.env("SCOPE_OUTPUT", &folder));
         job.folder = folder;
         job

@@ -5,14 +5,13 @@ use cargo_scope::merged::{MergedProfile, MetadataValue};
 use tests::call_tree::CallTree;
 use tests::mpi::{self, Job, Mpi, calls};
 use tests::outputs::Run;
-use tests::package::empty_folder;
 use tests::tools;
 
 const NOTHING: &[&str] = &[];
 
 /// The outputs of a job.
 pub(crate) fn collect(mpi: &Mpi, job: &Job, name: &str) -> Run {
-    let folder = empty_folder(&format!("mpi/{}-{name}", mpi.family));
+    let folder = mpi.empty_folder(name);
     let mut command = mpi.cargo_scope(&["collect", "-o"]);
     Run::start(command.arg(&folder).arg(&job.folder), folder)
 }
@@ -33,7 +32,7 @@ fn mpi_01_regions_after_mpi_ended() {
             let calls = calls(recording.profile());
             assert_eq!((calls["solve"], calls["report"]), (1, 1));
         }
-        let run = collect(mpi, &job, "collected-mpi-01").expect_status(0);
+        let run = collect(mpi, &job, "collected").expect_status(0);
         let profile = run.profile();
         for rank in 0..3 {
             assert_eq!((count(&profile, rank, "solve"), count(&profile, rank, "report")), (1, 1));
@@ -52,11 +51,11 @@ fn mpi_02_one_rank_leaves_early() {
         // The others may have been killed before they made a step.
         assert_eq!(calls(recordings[1].profile())["step"], 1);
         job.wait_for_processes(&recordings);
-        let run = collect(mpi, &job, "collected-mpi-02").expect_status(0);
+        let run = collect(mpi, &job, "collected").expect_status(0);
         assert!(run.stderr.contains("did not end its recording"), "{}", run.stderr);
         // A rank of which there is nothing is missing in the file, and named.
         std::fs::remove_file(job.folder.join("rank2.scope")).unwrap();
-        let run = collect(mpi, &job, "collected-mpi-02").expect_status(0);
+        let run = collect(mpi, &job, "collected").expect_status(0);
         assert!(run.stderr.contains("no recording of rank `2` of 4"), "{}", run.stderr);
         let missing = MetadataValue::List(vec!["2".into()]);
         assert_eq!(run.profile().metadata_value("missing_ranks"), Some(&missing));
@@ -89,7 +88,7 @@ fn check_different_regions(mpi: &Mpi, job: &Job, ranks: usize) {
     let row = |region: &str| job.stderr.lines().find_map(|line| line.strip_prefix(region)).map(first_two);
     assert_eq!(row("root_only"), Some(["1", "1"].map(String::from)), "{}", job.stderr);
     assert_eq!(row("odd_only"), (ranks == 4).then_some(["2", "4"].map(String::from)), "{}", job.stderr);
-    let run = collect(mpi, job, &format!("collected-mpi-03-{ranks}")).expect_status(0);
+    let run = collect(mpi, job, "collected").expect_status(0);
     let profile = run.profile();
     let odd = profile.names.iter().position(|name| name == "odd_only");
     let rows = profile.rows.iter().filter(|row| Some(row.region as usize) == odd);
@@ -105,7 +104,7 @@ fn first_two(row: &str) -> [String; 2] {
 #[test]
 fn cargo_scope_run_has_outputs_of_every_rank() {
     mpi::with_each(|mpi| {
-        let folder = empty_folder(&format!("mpi/{}-run", mpi.family));
+        let folder = mpi.empty_folder("run");
         let launcher = mpi.launcher();
         let mut command =
             mpi.cargo_scope(&["run", "-n", "4", "--bin", "mpi-03", "--launcher", &launcher, "-o"]);

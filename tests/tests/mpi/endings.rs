@@ -84,7 +84,7 @@ impl Row {
 
     /// The merged file has all ranks, and says which of them were cut.
     fn check_merged(&self, mpi: &Mpi, job: &Job, recordings: &[Recording]) {
-        let run = collect(mpi, job, "collected-endings").expect_status(0);
+        let run = collect(mpi, job, "collected").expect_status(0);
         for (rank, recording) in recordings.iter().enumerate() {
             let says = format!("rank {rank}: the program did not end its recording");
             assert_eq!(run.stderr.contains(&says), !recording.info().sealed, "{}", run.stderr);

@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use scope_runtime::profile::{MessageKind, Profile};
 use scope_runtime::recording::Recording;
 use tests::mpi::{self, Mpi, calls, paths};
-use tests::package::empty_folder;
 
 const RANKS: usize = 4;
 
@@ -305,7 +304,7 @@ fn found(profile: &Profile) -> Lines {
 
 /// Runs the program; gives the recordings, and what it says it has called on each rank.
 fn run(mpi: &Mpi, settings: &[(&str, &str)]) -> (Vec<Recording>, Vec<BTreeMap<String, u64>>) {
-    let file = empty_folder(&format!("mpi/{}.data", mpi.family));
+    let file = mpi.empty_folder("data");
     let job = mpi.record(RANKS, "messages", &[&file], settings).expect_success();
     let mut counted = vec![BTreeMap::new(); RANKS];
     for line in job.stdout.lines() {

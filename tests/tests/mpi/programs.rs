@@ -6,7 +6,6 @@ use std::process::Command;
 
 use scope_runtime::profile::{MessageKind, Profile};
 use tests::mpi::{self, calls, paths};
-use tests::package::empty_folder;
 use tests::subcommand;
 
 fn counts<const N: usize>(calls: [(&str, u64); N]) -> BTreeMap<String, u64> {
@@ -161,7 +160,7 @@ fn a_program_without_the_runtime_may_be_in_the_job() {
 #[test]
 fn without_recording_a_job_leaves_nothing_and_says_nothing() {
     mpi::with_each(|mpi| {
-        let folder = empty_folder(&format!("mpi/{}-plainly", mpi.family));
+        let folder = mpi.empty_folder("plainly");
         std::fs::create_dir_all(&folder).unwrap();
         let mut command = mpi.job(2, &mpi.program("orders"), &["ends-after-the-last-region"]);
         let job = mpi::run(command.current_dir(&folder)).expect_success();
