@@ -6,4 +6,5 @@ mod heat;
 mod messages;
 mod preload;
 mod programs;
+mod python;
 mod totals;
