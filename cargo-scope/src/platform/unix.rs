@@ -37,11 +37,21 @@ pub(crate) fn link_folder(target: &str, link: &Path) -> io::Result<()> {
     std::os::unix::fs::symlink(target, link)
 }
 
-/// Whether a process with this id lives on this machine.
+/// Whether a process with this id lives on this machine. One that has ended and that nobody has asked for its
+/// status does not.
 pub(crate) fn is_running(pid: u32) -> bool {
     let Ok(pid @ 1..) = pid_t::try_from(pid) else { return false };
     // SAFETY: signal 0 only asks.
-    unsafe { libc::kill(pid, 0) == 0 }
+    let is_there = unsafe { libc::kill(pid, 0) == 0 };
+    is_there && !is_dead(pid)
+}
+
+/// Whether only the status of a process is left; `false` where the system does not say so in a file.
+fn is_dead(pid: pid_t) -> bool {
+    let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else { return false };
+    // The name of the program, in brackets, may hold any letter.
+    let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
+    matches!(state, Some('Z' | 'X'))
 }
 
 /// Raises `signal` on this process with its default effect.
@@ -226,4 +236,28 @@ fn pass_on(signal: c_int, child: &Child, recipient: Recipient) {
 fn children_of(pid: pid_t) -> Vec<pid_t> {
     let list = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
     list.split_whitespace().filter_map(|word| word.parse().ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Command, Stdio};
+
+    use super::is_running;
+
+    #[test]
+    fn a_process_whose_status_nobody_has_asked_for_does_not_run() {
+        assert!(is_running(std::process::id()));
+        let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
+        assert!(is_running(child.id()));
+        drop(child.stdin.take());
+        // It ends now, and stays until it is waited for.
+        for _ in 0..1000 {
+            if !is_running(child.id()) {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        assert!(!is_running(child.id()));
+        child.wait().unwrap();
+    }
 }

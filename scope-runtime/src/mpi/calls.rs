@@ -10,7 +10,7 @@ use mpi_sys::{
 
 use super::call::{calls, list, message, sent, size};
 use super::collectives::*;
-use super::communicators::{begin_collective, made};
+use super::communicators::{begin_collective, begun, made};
 use super::requests::{access, free, free_window, probed, receive, send_init, start, window};
 use crate::profile::MessageKind;
 
@@ -428,7 +428,9 @@ calls! {
 calls! {
     fn MPI_Comm_dup(comm: MPI_Comm, newcomm: *mut MPI_Comm) after { made(newcomm); }
     fn MPI_Comm_dup_with_info(comm: MPI_Comm, info: MPI_Info, newcomm: *mut MPI_Comm) after { made(newcomm); }
-    fn MPI_Comm_idup(comm: MPI_Comm, newcomm: *mut MPI_Comm, request: *mut MPI_Request) only {}
+    fn MPI_Comm_idup(comm: MPI_Comm, newcomm: *mut MPI_Comm, request: *mut MPI_Request) after {
+        begun(newcomm, comm);
+    }
     fn MPI_Comm_create(comm: MPI_Comm, group: MPI_Group, newcomm: *mut MPI_Comm) after { made(newcomm); }
     fn MPI_Comm_create_group(comm: MPI_Comm, group: MPI_Group, tag: c_int, newcomm: *mut MPI_Comm) after {
         made(newcomm);

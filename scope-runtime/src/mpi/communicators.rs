@@ -14,6 +14,7 @@ use mpi_sys::{
     PMPI_Group_translate_ranks, RSMPI_COMM_NULL, RSMPI_COMM_WORLD,
 };
 
+use super::requests::number_of;
 use crate::lock;
 
 /// The ranks of a communicator, as others see them.
@@ -58,6 +59,9 @@ pub(super) struct Known {
 /// How many communicators had the same ranks so far, by a hash of those.
 static SAME_RANKS: Mutex<Option<HashMap<u32, u32>>> = Mutex::new(None);
 
+/// Which one of those with its ranks a communicator is that is being made, by its handle.
+static BEGUN: Mutex<Option<HashMap<u64, u32>>> = Mutex::new(None);
+
 /// The ranks of a communicator.
 pub(super) fn peers(comm: MPI_Comm) -> Peers {
     // SAFETY: constants of the library, which are set when it is loaded.
@@ -87,6 +91,17 @@ pub(super) fn made(comm: *const MPI_Comm) {
     peers(comm);
 }
 
+/// Learns of a communicator with the ranks of `like` that is being made and may not be used yet: ranks may use
+/// several such in another order than they have begun to make them.
+pub(super) fn begun(comm: *const MPI_Comm, like: MPI_Comm) {
+    let mut is_inter = 0;
+    // SAFETY: the communicator was given to MPI; the rest is ours.
+    unsafe { PMPI_Comm_test_inter(like, &raw mut is_inter) };
+    let nth = next_of(hash_of(&ranks_in_world(like, is_inter != 0)));
+    // SAFETY: a call of MPI that succeeded has written to it.
+    lock(&BEGUN).get_or_insert_default().insert(number_of(unsafe { *comm }), nth);
+}
+
 /// Communicator and number of a collective call that begins; `None` where there is nobody to wait for,
 /// or no side that waits for the other.
 pub(super) fn begin_collective(comm: MPI_Comm) -> Option<(u32, u32)> {
@@ -105,13 +120,9 @@ fn register(comm: MPI_Comm) -> Arc<Known> {
     unsafe { PMPI_Comm_test_inter(comm, &raw mut is_inter) };
     let is_inter = is_inter != 0;
     let ranks = ranks_in_world(comm, is_inter);
-    let hash = crc32fast::hash(&ranks.iter().flat_map(|rank| rank.to_le_bytes()).collect::<Vec<_>>());
-    let nth = {
-        let mut same = lock(&SAME_RANKS);
-        let nth = same.get_or_insert_default().entry(hash).or_default();
-        *nth += 1;
-        *nth
-    };
+    let hash = hash_of(&ranks);
+    let begun = lock(&BEGUN).as_mut().and_then(|begun| begun.remove(&number_of(comm)));
+    let nth = begun.unwrap_or_else(|| next_of(hash));
     // 0 is the communicator of all ranks.
     let number = hash.wrapping_add(nth.wrapping_mul(0x9e37_79b1)) & (u32::MAX >> 1) | 1;
     let known = Arc::new(Known { number, ranks, is_inter, collectives: AtomicU32::new(0) });
@@ -119,6 +130,18 @@ fn register(comm: MPI_Comm) -> Arc<Known> {
     // SAFETY: the communicator takes the count of its own, which `forget` gives back.
     unsafe { PMPI_Comm_set_attr(comm, key(), attribute) };
     known
+}
+
+fn hash_of(ranks: &[c_int]) -> u32 {
+    crc32fast::hash(&ranks.iter().flat_map(|rank| rank.to_le_bytes()).collect::<Vec<_>>())
+}
+
+/// How many communicators have ranks with this hash, with one more.
+fn next_of(hash: u32) -> u32 {
+    let mut same = lock(&SAME_RANKS);
+    let nth = same.get_or_insert_default().entry(hash).or_default();
+    *nth += 1;
+    *nth
 }
 
 /// Ranks in the job of those that a communicator sends to.

@@ -34,19 +34,24 @@ enum HandleKind {
 
 impl Handle {
     fn new<T: Copy>(kind: HandleKind, handle: T) -> Handle {
-        const { assert!(size_of::<T>() <= 8) };
-        let mut number = [0_u8; 8];
-        // SAFETY: the handle is a plain number or address, of as many bytes as are copied.
-        unsafe {
-            let bytes = (&raw const handle).cast::<u8>();
-            number.as_mut_ptr().copy_from_nonoverlapping(bytes, size_of::<T>());
-        }
-        Handle(kind, u64::from_ne_bytes(number))
+        Handle(kind, number_of(handle))
     }
 
     fn of(request: MPI_Request) -> Handle {
         Handle::new(HandleKind::Request, request)
     }
+}
+
+/// A handle as a number.
+pub(super) fn number_of<T: Copy>(handle: T) -> u64 {
+    const { assert!(size_of::<T>() <= 8) };
+    let mut number = [0_u8; 8];
+    // SAFETY: the handle is a plain number or address, of as many bytes as are copied.
+    unsafe {
+        let bytes = (&raw const handle).cast::<u8>();
+        number.as_mut_ptr().copy_from_nonoverlapping(bytes, size_of::<T>());
+    }
+    u64::from_ne_bytes(number)
 }
 
 enum Pending {

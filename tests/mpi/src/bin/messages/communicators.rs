@@ -11,6 +11,7 @@ pub(crate) fn all() {
     let halves = halves();
     connected(halves);
     turned_round();
+    copies();
     neighbours();
     free(halves);
 }
@@ -42,6 +43,31 @@ fn halves() -> MPI_Comm {
     call!(MPI_Wait(&mut request, no_status()));
     assert_eq!(data[0], 7);
     half
+}
+
+/// Two copies that are made at the same time, and that ranks use in one order or the other.
+#[scope]
+fn copies() {
+    #[scope]
+    fn first(mut copy: MPI_Comm) {
+        call!(MPI_Barrier(copy));
+        call!(MPI_Comm_free(&mut copy));
+    }
+    #[scope]
+    fn second(mut copy: MPI_Comm) {
+        call!(MPI_Barrier(copy));
+        call!(MPI_Comm_free(&mut copy));
+    }
+    let (mut copies, mut requests) = ([world(); 2], [no_request(); 2]);
+    call!(MPI_Comm_idup(world(), &mut copies[0], &mut requests[0]));
+    call!(MPI_Comm_idup(world(), &mut copies[1], &mut requests[1]));
+    call!(MPI_Waitall(2, requests.as_mut_ptr(), no_status()));
+    let (one, other) = if rank() % 2 == 0 { (0, 1) } else { (1, 0) };
+    call!(MPI_Ibarrier(copies[one], &mut requests[0]));
+    call!(MPI_Ibarrier(copies[other], &mut requests[1]));
+    call!(MPI_Waitall(2, requests.as_mut_ptr(), no_status()));
+    first(copies[0]);
+    second(copies[1]);
 }
 
 /// Each rank talks to its counterpart in the other half: 0 with 1, 2 with 3.
