@@ -28,6 +28,8 @@ use std::sync::{Mutex, MutexGuard};
 mod cache;
 pub mod call_stack;
 mod clock;
+#[cfg(feature = "profile-file")]
+pub mod collect;
 mod cost;
 mod environment;
 mod finalize;
@@ -42,6 +44,8 @@ mod lane;
 mod layer;
 mod link;
 pub mod marshal;
+#[cfg(feature = "profile-file")]
+pub mod merged;
 #[cfg(test)]
 mod model;
 #[cfg(all(feature = "mpi", not(feature = "off")))]
@@ -51,6 +55,9 @@ mod os;
 mod pack;
 mod pool;
 pub mod profile;
+#[cfg(feature = "profile-file")]
+#[doc(hidden)]
+pub mod profile_file;
 pub mod pstats;
 mod recorder;
 pub mod recording;

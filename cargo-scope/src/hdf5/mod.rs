@@ -4,15 +4,12 @@
 //! whose events come in pieces; [`read`] brings one back, from files of the Python package too (schemas 1 to 3). The layout is described once,
 //! in `layout`; this is also what a second writer, with the C library, is to follow.
 
-mod check;
 mod column;
 #[cfg(test)]
 mod damaged_tests;
 mod error;
 mod growing;
 mod headers;
-mod layout;
-pub(crate) mod publish;
 mod read;
 mod schema1;
 mod source;
@@ -22,6 +19,8 @@ mod values;
 mod write;
 
 pub use error::Error;
-pub use layout::SCHEMA as SCHEMA_VERSION;
 pub use read::read;
+pub use scope_runtime::profile_file::layout::SCHEMA as SCHEMA_VERSION;
+pub(crate) use scope_runtime::profile_file::publish;
+use scope_runtime::profile_file::{check, layout};
 pub use write::{ProfileWriter, write};

@@ -14,9 +14,9 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use scope_runtime::profile::{Lane, LaneId, Profile};
-use scope_runtime::recording::{CallLink, CallSink, Info, Recording, Tasks};
-use scope_runtime::totals::PathTree;
+use crate::profile::{Lane, LaneId, Profile};
+use crate::recording::{CallLink, CallSink, Info, Recording, Tasks};
+use crate::totals::PathTree;
 
 use self::rank::{CallIds, Failure, RegionRun};
 use self::source::Sources;
@@ -374,8 +374,8 @@ const UNKNOWN: i64 = -1;
 
 #[cfg(test)]
 mod tests {
-    use scope_runtime::profile::{Region, RegionId};
-    use scope_runtime::recording::{Call, Parent};
+    use crate::profile::{Region, RegionId};
+    use crate::recording::{Call, Parent};
 
     use super::*;
 
