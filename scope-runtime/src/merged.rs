@@ -372,7 +372,7 @@ impl MergedProfile {
     }
 
     /// For each name its id once the unused names are gone; `None` for an unused one.
-    pub fn ids_without_unused(&self) -> Vec<Option<u32>> {
+    pub(crate) fn ids_without_unused(&self) -> Vec<Option<u32>> {
         let mut ids = vec![None; self.names.len()];
         self.rows.iter().for_each(|row| ids[row.region as usize] = Some(0));
         ids.iter_mut().flatten().zip(0..).for_each(|(id, next)| *id = next);

@@ -39,9 +39,9 @@ pub const LINKED_PATHS: &str = "cargo_scope_linked_paths";
 pub const MESSAGES: &str = "cargo_scope_messages";
 pub const WAITS: &str = "cargo_scope_waits";
 pub const CLOCKS: &str = "cargo_scope_clocks";
-/// Names as they were, in [`OWN`], where `region_table/names` cannot hold one: a variable string
+/// Names as they were, as JSON, in [`OWN`], where `region_table/names` cannot hold one: a variable string
 /// ends at its first NUL for every reader in C.
-pub const EXACT_NAMES: &str = "exact_names";
+pub const EXACT_NAMES: &str = "names_as_json";
 
 pub const START_DELTAS: &str = "start_deltas";
 pub const AWAIT: &str = "await_ns";

@@ -1,8 +1,16 @@
-//! `profile.h5`: HDF5 schema 3 of scope-profiler 0.7.5, as far as no HDF5 library is needed to know it.
+//! `profile.h5`: HDF5 schema 3 of scope-profiler 0.7.5.
 //!
-//! The layout is described once, in `layout`, for the writer here and for the readers and libraries
-//! elsewhere.
+//! The layout is described once, in `layout`, and what is written where once, in `write`, for every
+//! [`Library`] that can write HDF5.
 
 pub mod check;
+mod error;
+mod growing;
 pub mod layout;
+mod library;
 pub mod publish;
+mod write;
+
+pub use error::Error;
+pub use library::{CHUNK, DEFLATE_LEVEL, Library, Number, Numbers};
+pub use write::{ProfileWriter, write};
