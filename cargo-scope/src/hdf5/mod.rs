@@ -28,8 +28,15 @@ use scope_runtime::profile_file::{self, check, layout};
 
 use crate::merged::MergedProfile;
 
+/// The library that writes.
+#[cfg(not(feature = "hdf5"))]
+type Writing = RustHdf5;
+/// The library that writes.
+#[cfg(feature = "hdf5")]
+type Writing = profile_file::SystemHdf5;
+
 /// A profile file whose events come in pieces, so that they are never in memory all at once.
-pub type ProfileWriter = profile_file::ProfileWriter<RustHdf5>;
+pub type ProfileWriter = profile_file::ProfileWriter<Writing>;
 
 /// Writes `profile` to `path`, by renaming a complete temporary sibling.
 ///
@@ -53,5 +60,5 @@ pub type ProfileWriter = profile_file::ProfileWriter<RustHdf5>;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn write(profile: &MergedProfile, path: &Path) -> Result<(), WriteError> {
-    profile_file::write::<RustHdf5>(profile, path)
+    profile_file::write::<Writing>(profile, path)
 }

@@ -11,7 +11,7 @@ use rust_hdf5::types::CompoundType;
 use rust_hdf5::{DatatypeMessage, FilterPipeline, H5Dataset, H5File, H5Group, H5Type, Hdf5Error};
 use scope_runtime::profile_file::{CHUNK, DEFLATE_LEVEL, Library, Numbers};
 
-use super::layout::Member;
+use super::layout::{Member, STATISTICS_MEMBERS, STATISTICS_SIZE};
 use crate::merged::MetadataValue;
 
 /// Most chunks that are compressed at a time; more threads would only make more memory of it.
@@ -81,14 +81,8 @@ impl Library for RustHdf5 {
         group.write_vlen_strings(name, texts).map(drop).map_err(cause)
     }
 
-    fn records(
-        group: &H5Group,
-        name: &str,
-        members: &[(&str, Member)],
-        bytes: &[u8],
-        len: usize,
-    ) -> Result<(), String> {
-        write_bytes(group, name, record_type(members).to_datatype(), len, bytes)
+    fn statistics(group: &H5Group, name: &str, values: &[[u8; STATISTICS_SIZE]]) -> Result<(), String> {
+        write_bytes(group, name, statistics_type().to_datatype(), values.len(), values.as_flattened())
     }
 
     fn column(group: &H5Group, name: &str, kind: Numbers<'_>) -> Result<Column, String> {
@@ -212,8 +206,8 @@ fn number_type(kind: Numbers<'_>) -> DatatypeMessage {
     }
 }
 
-fn record_type(members: &[(&str, Member)]) -> CompoundType {
-    let types = members.iter().enumerate().map(|(position, (name, member))| {
+fn statistics_type() -> CompoundType {
+    let members = STATISTICS_MEMBERS.iter().enumerate().map(|(position, (name, member))| {
         let datatype = match member {
             Member::Signed(_) => i64::hdf5_type(),
             Member::Unsigned(_) => u64::hdf5_type(),
@@ -221,7 +215,7 @@ fn record_type(members: &[(&str, Member)]) -> CompoundType {
         };
         (name.to_string(), datatype, 8 * position as u32)
     });
-    CompoundType { members: types.collect(), total_size: 8 * members.len() as u32 }
+    CompoundType { members: members.collect(), total_size: STATISTICS_SIZE as u32 }
 }
 
 /// What the library says, without the layers that it went through.

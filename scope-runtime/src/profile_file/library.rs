@@ -4,7 +4,7 @@ use std::io;
 use std::ops::Range;
 use std::path::Path;
 
-use super::layout::Member;
+use super::layout::STATISTICS_SIZE;
 use crate::merged::MetadataValue;
 
 /// Entries per chunk of a compressed column: 256 KiB of integers, a quarter of the cache that
@@ -60,17 +60,11 @@ pub trait Library: Sized {
     /// When they cannot be written.
     fn texts(group: &Self::Group, name: &str, texts: &[&str]) -> Result<(), String>;
 
-    /// Writes `len` values of a packed compound type, whose members have eight bytes each.
+    /// Writes values of the compound type that has the [`STATISTICS_MEMBERS`](super::layout::STATISTICS_MEMBERS).
     ///
     /// # Errors
     /// When they cannot be written.
-    fn records(
-        group: &Self::Group,
-        name: &str,
-        members: &[(&str, Member)],
-        bytes: &[u8],
-        len: usize,
-    ) -> Result<(), String>;
+    fn statistics(group: &Self::Group, name: &str, values: &[[u8; STATISTICS_SIZE]]) -> Result<(), String>;
 
     /// Begins a column in chunks of [`CHUNK`] entries with shuffle and deflate of [`DEFLATE_LEVEL`], of
     /// the type that `kind` has.

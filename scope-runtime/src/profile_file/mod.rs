@@ -9,8 +9,12 @@ mod growing;
 pub mod layout;
 mod library;
 pub mod publish;
+#[cfg(feature = "hdf5")]
+mod system;
 mod write;
 
 pub use error::Error;
 pub use library::{CHUNK, DEFLATE_LEVEL, Library, Number, Numbers};
+#[cfg(feature = "hdf5")]
+pub use system::SystemHdf5;
 pub use write::{ProfileWriter, write};

@@ -261,13 +261,12 @@ impl<L: Library> Writer<'_, L> {
     }
 
     fn write_statistics(&self, group: &Group<'_, L>, profile: &MergedProfile) -> Result<(), Error> {
-        let mut bytes = Vec::with_capacity(profile.rows.len() * STATISTICS_SIZE);
-        for row in &profile.rows {
+        let of_row = |row: &Row| {
             let statistics = self.statistics.get(&(row.rank, row.region)).copied().unwrap_or_default();
-            bytes.extend(STATISTICS_MEMBERS.iter().flat_map(|(_, member)| member.bytes(&statistics)));
-        }
-        L::records(&group.group, STATISTICS, &STATISTICS_MEMBERS, &bytes, profile.rows.len())
-            .map_err(self.failed_in(group, STATISTICS))
+            statistics_bytes(&statistics)
+        };
+        let values: Vec<_> = profile.rows.iter().map(of_row).collect();
+        L::statistics(&group.group, STATISTICS, &values).map_err(self.failed_in(group, STATISTICS))
     }
 
     fn write_events(self) -> Result<(), Error> {
@@ -356,6 +355,13 @@ fn used_regions(profile: &MergedProfile) -> (Vec<&str>, Cow<'_, [Row]>) {
     let mut rows = profile.rows.clone();
     rows.iter_mut().for_each(|row| row.region = ids[row.region as usize].unwrap_or_default());
     (names, Cow::Owned(rows))
+}
+
+fn statistics_bytes(statistics: &Statistics) -> [u8; STATISTICS_SIZE] {
+    let mut bytes = [0; STATISTICS_SIZE];
+    let places = bytes.as_chunks_mut().0.iter_mut();
+    places.zip(STATISTICS_MEMBERS).for_each(|(place, (_, member))| *place = member.bytes(statistics));
+    bytes
 }
 
 /// A text with signs in place of NUL characters.
