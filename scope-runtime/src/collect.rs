@@ -44,6 +44,16 @@ pub struct RunInfo {
     pub private: bool,
 }
 
+impl RunInfo {
+    /// What is known of a run by hand: its program was built in the folder we are in, or in a workspace
+    /// around it.
+    pub fn by_hand(private: bool) -> RunInfo {
+        let here = std::env::current_dir().unwrap_or_default();
+        let source_roots = here.ancestors().map(Path::to_path_buf).collect();
+        RunInfo { source_roots, private, ..RunInfo::default() }
+    }
+}
+
 /// The recording of one rank, as [`merge`] needs it.
 pub trait RankRecording {
     /// What the head says.

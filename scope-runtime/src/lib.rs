@@ -52,6 +52,8 @@ mod model;
 pub mod mpi;
 pub mod names;
 mod os;
+#[cfg(feature = "hdf5")]
+mod own_profile;
 mod pack;
 mod pool;
 pub mod profile;

@@ -20,7 +20,7 @@ impl Library for SystemHdf5 {
     type Column = Column;
 
     fn create(path: &Path) -> io::Result<SystemHdf5> {
-        hdf5::File::create(path).map(SystemHdf5).map_err(|error| io::Error::other(error.to_string()))
+        hdf5::File::create(path).map(SystemHdf5).map_err(|error| io::Error::other(cause(error)))
     }
 
     fn root(&self) -> Result<Group, String> {
@@ -162,6 +162,7 @@ fn nul(_: StringError) -> String {
     "it has a text with a NUL".into()
 }
 
+/// What the library says, in a line: in those that follow it goes into detail.
 fn cause(error: hdf5::Error) -> String {
-    error.to_string()
+    error.to_string().lines().next().unwrap_or_default().to_string()
 }
