@@ -152,6 +152,20 @@ fn a_rank_of_several_and_who_is_told_not_to_write_no_profile() {
 }
 
 #[test]
+fn arguments_and_source_are_left_out_where_that_is_wanted() {
+    if tools::python().is_none() {
+        return;
+    }
+    for (private, is_there) in [("0", true), ("1", false)] {
+        let folder = empty_folder("writes-its-profile-private");
+        expect(&start(&folder, "status", &[("SCOPE_PRIVATE", private)]), 3, "");
+        let profile = hdf5::read(&folder.join("profile.h5")).unwrap();
+        assert_eq!(profile.metadata_value("arguments").is_some(), is_there);
+        assert_eq!(profile.rows.iter().any(|row| row.source_text.contains("fn step() {}")), is_there);
+    }
+}
+
+#[test]
 fn a_profile_that_cannot_be_written_changes_nothing_else() {
     if tools::python().is_none() {
         return;
