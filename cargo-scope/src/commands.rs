@@ -46,10 +46,7 @@ pub fn collect(options: &CollectOptions) -> anyhow::Result<()> {
 }
 
 fn collect_into(folder: &OutputFolder, options: &CollectOptions, found: &Found) -> anyhow::Result<Written> {
-    // The program was built in the folder we are in, or in a workspace around it.
-    let here = std::env::current_dir().unwrap_or_default();
-    let source_roots = here.ancestors().map(Path::to_path_buf).collect();
-    let info = RunInfo { source_roots, private: options.private, ..RunInfo::default() };
+    let info = RunInfo::by_hand(options.private);
     let into = results::profile_in(folder)?;
     let collected = recordings::merge(&found.chosen, &found.others, &info, None, &into)?;
     let versions = recordings::other_versions(collected.versions.iter().map(String::as_str));

@@ -2,7 +2,6 @@
 
 pub mod build;
 pub mod cli;
-pub mod collect;
 pub mod commands;
 pub mod cost;
 pub mod export;
@@ -10,7 +9,6 @@ pub mod flame;
 pub mod hdf5;
 pub mod imbalance;
 pub mod launcher;
-pub mod merged;
 pub mod messages;
 pub mod outputs;
 pub mod paths;
@@ -28,5 +26,5 @@ pub mod summary;
 pub mod test;
 mod text_table;
 
-pub use scope_runtime::names;
 use scope_runtime::units;
+pub use scope_runtime::{collect, merged, names};

@@ -47,6 +47,8 @@ impl Start {
         let mut variables = vec![("SCOPE_OUTPUT", recordings.as_os_str())];
         // The table of all ranks is made here, from what they have recorded to their ends.
         variables.push(("SCOPE_MPI_TABLE", "0".as_ref()));
+        // So is the profile, which knows how the program was built.
+        variables.push(("SCOPE_HDF5", "0".as_ref()));
         variables.extend(self.totals_only.then_some(("SCOPE_TOTALS_ONLY", "1".as_ref())));
         let names = passed_on(variables.iter().map(|(name, _)| *name));
         let runner = match &self.launcher {

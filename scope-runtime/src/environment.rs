@@ -73,7 +73,7 @@ pub(crate) fn mpi_timeout() -> Result<std::time::Duration, String> {
 }
 
 /// A variable of the environment that is 0 or 1.
-#[cfg(feature = "mpi")]
+#[cfg(any(feature = "hdf5", feature = "mpi"))]
 pub(crate) fn is_on(name: &str) -> Result<Option<bool>, String> {
     switch(&variable, name)
 }

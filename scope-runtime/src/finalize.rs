@@ -3,11 +3,13 @@
 //! The events are read back from the recording itself, as a reader elsewhere would, so that what
 //! the program reports and what `cargo scope` makes of the file are the same.
 
-#[cfg(all(feature = "mpi", not(feature = "off")))]
+#[cfg(any(feature = "hdf5", all(feature = "mpi", not(feature = "off"))))]
 use crate::clock::ClockPair;
-#[cfg(all(feature = "mpi", not(feature = "off")))]
+#[cfg(any(feature = "hdf5", all(feature = "mpi", not(feature = "off"))))]
 use crate::format::{Fields, kind};
 use crate::lane;
+#[cfg(feature = "hdf5")]
+use crate::own_profile;
 use crate::profile::Profile;
 use crate::recorder::Recorder;
 use crate::recording::Recording;
@@ -19,7 +21,8 @@ use crate::recording::Recording;
 pub(crate) fn seal(recorder: &Recorder) -> Profile {
     let writer = recorder.writer();
     match read_back(recorder) {
-        Ok(profile) => {
+        Ok(recording) => {
+            let profile = recording.into_profile();
             writer.set_sealed(true);
             if writer.is_removed() {
                 let calls = profile.paths.nodes().iter().map(|path| path.calls).sum::<u64>();
@@ -37,21 +40,44 @@ pub(crate) fn seal(recorder: &Recorder) -> Profile {
     }
 }
 
+/// Writes the profile of a recording that has been sealed. From now on ticks are ns by the same scale, so that
+/// whatever is made of the recording later shows the same times.
+#[cfg(feature = "hdf5")]
+pub(crate) fn write_profile(recorder: &Recorder) {
+    if !own_profile::is_wanted() {
+        return;
+    }
+    fix_scale(recorder);
+    match read_back(recorder) {
+        Ok(mut recording) => {
+            recording.set_sealed();
+            own_profile::write(&recording);
+        }
+        Err(problem) => crate::report(format_args!("{problem}")),
+    }
+}
+
 /// Totals what was recorded so far, while recording goes on. From now on ticks are ns by the same scale, so
 /// that what has ended by now lasts as long in all that is made of the recording.
 #[cfg(all(feature = "mpi", not(feature = "off")))]
 pub(crate) fn so_far(recorder: &Recorder) -> Result<Profile, String> {
+    fix_scale(recorder);
+    read_back(recorder).map(Recording::into_profile)
+}
+
+/// Has ticks be ns by the line through the begin and now.
+#[cfg(any(feature = "hdf5", all(feature = "mpi", not(feature = "off"))))]
+fn fix_scale(recorder: &Recorder) {
     let now = ClockPair::now();
     recorder.append(kind::SCALE, 0, &Fields::default().u64(now.ticks).u64(now.ns.cast_unsigned()).0);
     recorder.settle();
     recorder.writer().beat(now);
-    read_back(recorder)
 }
 
-fn read_back(recorder: &Recorder) -> Result<Profile, String> {
+fn read_back(recorder: &Recorder) -> Result<Recording, String> {
     let writer = recorder.writer();
     let file = writer.file().try_clone();
     let file = file.map_err(|error| format!("failed to read `{}` back: {error}", writer.path().display()))?;
     let recording = Recording::from_file(file, writer.path(), |work| lane::unrecorded(work));
-    recording.map(Recording::into_profile).map_err(|error| error.to_string())
+    recording.map_err(|error| error.to_string())
 }

@@ -4,6 +4,7 @@
 //! `cargo scope run`. Recording is on when the environment variable `SCOPE_OUTPUT` names a folder
 //! (`cargo scope run` sets it) or between [`init`] and the end of what it gives; else a region
 //! costs one load of one byte. With the feature `off` the attribute and the macro expand to nothing.
+//! With the feature `hdf5` a program of one rank writes its `profile.h5` itself when it ends.
 //!
 //! ```
 //! use scope_runtime::scope;
@@ -28,6 +29,8 @@ use std::sync::{Mutex, MutexGuard};
 mod cache;
 pub mod call_stack;
 mod clock;
+#[cfg(feature = "profile-file")]
+pub mod collect;
 mod cost;
 mod environment;
 mod finalize;
@@ -42,15 +45,22 @@ mod lane;
 mod layer;
 mod link;
 pub mod marshal;
+#[cfg(feature = "profile-file")]
+pub mod merged;
 #[cfg(test)]
 mod model;
 #[cfg(all(feature = "mpi", not(feature = "off")))]
 pub mod mpi;
 pub mod names;
 mod os;
+#[cfg(feature = "hdf5")]
+mod own_profile;
 mod pack;
 mod pool;
 pub mod profile;
+#[cfg(feature = "profile-file")]
+#[doc(hidden)]
+pub mod profile_file;
 pub mod pstats;
 mod recorder;
 pub mod recording;

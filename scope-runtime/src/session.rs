@@ -233,6 +233,8 @@ extern "C" fn at_exit() {
         // Threads that have ended since gave their chunks away, which may be in totals now.
         recorder.settle();
     }
+    #[cfg(feature = "hdf5")]
+    lane::unrecorded(|| crate::finalize::write_profile(recorder));
 }
 
 /// The drainer measures it at its start, for which a short program does not wait.
@@ -267,6 +269,8 @@ extern "C" fn after_fork_in_parent() {
 /// its own.
 extern "C" fn after_fork_in_child() {
     lane::forget_parent();
+    #[cfg(feature = "hdf5")]
+    crate::own_profile::leave_to_others();
     SESSION.fetch_add(1, Relaxed);
     RECORDER.store(std::ptr::null_mut(), Release);
     let _ = STATE.compare_exchange(ON, STARTING, Relaxed, Relaxed);

@@ -1,8 +1,8 @@
-//! What can go wrong with a profile file, in words for its user.
+//! What can go wrong with reading a profile file, in words for its user.
 
 use std::path::{Path, PathBuf};
 
-/// Why a profile file could not be written or read. Every message names the file, the object
+/// Why a profile file could not be read. Every message names the file, the object
 /// in it where there is one, and what can be done.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -12,30 +12,10 @@ pub enum Error {
     Io {
         /// The file.
         path: PathBuf,
-        /// What was tried: `open`, `create`, `rename`.
+        /// What was tried.
         action: &'static str,
         /// The answer.
         source: std::io::Error,
-    },
-    /// The profile contradicts itself, so nothing was written.
-    #[error("failed to write `{}`: the profile's {object} {cause}", path.display())]
-    Inconsistent {
-        /// The file to be written.
-        path: PathBuf,
-        /// Dataset that the mistake would be in.
-        object: String,
-        /// What is wrong with it.
-        cause: String,
-    },
-    /// Writing failed half-way; a previous file stays as it was.
-    #[error("failed to write {object} of `{}`: {cause}", path.display())]
-    Write {
-        /// The file to be written.
-        path: PathBuf,
-        /// Dataset or group.
-        object: String,
-        /// What the HDF5 writer said.
-        cause: String,
     },
     /// The file is no HDF5 file, or ends before its end.
     #[error(

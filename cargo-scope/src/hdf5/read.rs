@@ -112,7 +112,9 @@ fn read_group<T: Clone + Default>(
 fn read_names(source: &Source) -> Result<Vec<String>, Error> {
     let exact = format!("{OWN}/{EXACT_NAMES}");
     if source.has_dataset(&exact)? {
-        return source.texts(&exact);
+        let names = source.texts(&exact)?.into_iter().map(|name| serde_json::from_str(&name));
+        let names: Result<_, serde_json::Error> = names.collect();
+        return names.map_err(|error| source.damaged(&exact, format!("it holds no JSON string: {error}")));
     }
     source.texts(&format!("{REGIONS}/{NAMES}"))
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use rust_hdf5::{H5File, StorageLayout};
 
-use super::{Error, ProfileWriter, read, write};
+use super::{ProfileWriter, WriteError, read, write};
 use crate::merged::{
     Aggregate, ClockRow, Events, MergedProfile, MessageRow, MetadataValue, PathRow, Row, TaskRow, ThreadRow,
     WaitRow,
@@ -286,7 +286,8 @@ fn compressed_columns_come_back() {
 
 #[test]
 fn chunks_of_one_value_come_back_among_others() {
-    use super::column::CHUNK;
+    use scope_runtime::profile_file::CHUNK;
+
     let mut profile = many(10 * CHUNK + 5);
     let of = |call: usize| match call / CHUNK {
         4 => call as i64,
@@ -307,7 +308,7 @@ fn a_contradiction_leaves_the_old_file_alone() {
         let mut wrong = profile();
         change(&mut wrong);
         let error = write(&wrong, &path).unwrap_err();
-        assert!(matches!(error, Error::Inconsistent { .. }), "{error}");
+        assert!(matches!(error, WriteError::Inconsistent { .. }), "{error}");
         error.to_string().split_once("the profile's ").unwrap().1.to_string()
     };
     assert_eq!(change(|p| p.rows[1].region = 9), "rank_region_index/region_ids names region 9 of 2 in row 1");

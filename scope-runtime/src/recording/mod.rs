@@ -229,6 +229,12 @@ impl Recording {
         self.profile
     }
 
+    /// Notes that its program has ended it since it was read.
+    #[cfg(feature = "hdf5")]
+    pub(crate) fn set_sealed(&mut self) {
+        self.info.sealed = true;
+    }
+
     /// The calls of one lane in order of entry, parents before children; those of an async region are
     /// on the lane of their first poll. Events that cannot be read any more are left out, as when the
     /// recording was opened.

@@ -5,8 +5,8 @@
 
 use std::collections::BTreeSet;
 
-use scope_runtime::profile::Profile;
-use scope_runtime::recording::Info;
+use crate::profile::Profile;
+use crate::recording::Info;
 
 use super::RunInfo;
 use crate::merged::MetadataValue::{self, Float, Integer, List, Text};
@@ -214,7 +214,7 @@ mod tests {
         (first.host, first.region_cost_ps) = ("node1".into(), 30_500);
         let last = Info { host: "node2".into(), ..last };
         let mut profile = profile;
-        let path = profile.paths.step(None, scope_runtime::profile::RegionId(0));
+        let path = profile.paths.step(None, crate::profile::RegionId(0));
         profile.paths.add_call(path, 7, 7, false);
         let entries = describe(&[(&first, &profile), (&last, &profile)], &RunInfo::default());
         let value = |key: &str| entries.iter().find(|(name, _)| name == key).map(|(_, value)| value.clone());

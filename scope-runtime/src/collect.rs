@@ -14,9 +14,9 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use scope_runtime::profile::{Lane, LaneId, Profile};
-use scope_runtime::recording::{CallLink, CallSink, Info, Recording, Tasks};
-use scope_runtime::totals::PathTree;
+use crate::profile::{Lane, LaneId, Profile};
+use crate::recording::{CallLink, CallSink, Info, Recording, Tasks};
+use crate::totals::PathTree;
 
 use self::rank::{CallIds, Failure, RegionRun};
 use self::source::Sources;
@@ -42,6 +42,16 @@ pub struct RunInfo {
     pub source_roots: Vec<PathBuf>,
     /// Leaves the program's arguments, the command line and text of its source out of the file.
     pub private: bool,
+}
+
+impl RunInfo {
+    /// What is known of a run by hand: its program was built in the folder we are in, or in a workspace
+    /// around it.
+    pub fn by_hand(private: bool) -> RunInfo {
+        let here = std::env::current_dir().unwrap_or_default();
+        let source_roots = here.ancestors().map(Path::to_path_buf).collect();
+        RunInfo { source_roots, private, ..RunInfo::default() }
+    }
 }
 
 /// The recording of one rank, as [`merge`] needs it.
@@ -374,8 +384,8 @@ const UNKNOWN: i64 = -1;
 
 #[cfg(test)]
 mod tests {
-    use scope_runtime::profile::{Region, RegionId};
-    use scope_runtime::recording::{Call, Parent};
+    use crate::profile::{Region, RegionId};
+    use crate::recording::{Call, Parent};
 
     use super::*;
 

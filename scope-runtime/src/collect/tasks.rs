@@ -1,7 +1,7 @@
 //! Async tasks, calls and polls of one rank, as rows of the file.
 
-use scope_runtime::profile::{Profile, RegionId};
-use scope_runtime::recording::{Run, RunId, Tasks};
+use crate::profile::{Profile, RegionId};
+use crate::recording::{Run, RunId, Tasks};
 
 use super::UNKNOWN;
 use super::rank::CallIds;

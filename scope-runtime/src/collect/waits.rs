@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 
-use scope_runtime::profile::CollectiveCall;
+use crate::profile::CollectiveCall;
 use tempfile::SpooledTempFile;
 
 use crate::merged::WaitRow;
@@ -132,7 +132,7 @@ impl Waits {
 
 #[cfg(test)]
 mod tests {
-    use scope_runtime::totals::PathId;
+    use crate::totals::PathId;
 
     use super::*;
 

@@ -13,59 +13,59 @@ use crate::merged::{
 
 /// Version that is written; readers take 1 to this one.
 pub const SCHEMA: i64 = 3;
-pub(super) const SCHEMA_ATTRIBUTE: &str = "scope_profiler_schema";
-pub(super) const LAYOUT_ATTRIBUTE: &str = "storage_layout";
-pub(super) const COLUMNAR: &str = "columnar";
-pub(super) const AGGREGATE: &str = "aggregate";
+pub const SCHEMA_ATTRIBUTE: &str = "scope_profiler_schema";
+pub const LAYOUT_ATTRIBUTE: &str = "storage_layout";
+pub const COLUMNAR: &str = "columnar";
+pub const AGGREGATE: &str = "aggregate";
 
-pub(super) const EVENTS: &str = "events";
-pub(super) const INDEX: &str = "rank_region_index";
-pub(super) const REGIONS: &str = "region_table";
-pub(super) const NAMES: &str = "names";
-pub(super) const METADATA: &str = "metadata";
-pub(super) const THREADS: &str = "thread_table";
-pub(super) const TASKS: &str = "task_table";
+pub const EVENTS: &str = "events";
+pub const INDEX: &str = "rank_region_index";
+pub const REGIONS: &str = "region_table";
+pub const NAMES: &str = "names";
+pub const METADATA: &str = "metadata";
+pub const THREADS: &str = "thread_table";
+pub const TASKS: &str = "task_table";
 /// Group of what only we know; other readers pass it by.
-pub(super) const OWN: &str = "cargo_scope";
+pub const OWN: &str = "cargo_scope";
 /// Totals per call path, where the events are not all; other readers pass it by.
-pub(super) const PATHS: &str = "cargo_scope_paths";
+pub const PATHS: &str = "cargo_scope_paths";
 /// Calls that ran in parts, and their polls; other readers pass them by.
-pub(super) const ASYNC_CALLS: &str = "cargo_scope_async_calls";
-pub(super) const POLLS: &str = "cargo_scope_polls";
+pub const ASYNC_CALLS: &str = "cargo_scope_async_calls";
+pub const POLLS: &str = "cargo_scope_polls";
 /// What was started elsewhere, and the totals with that below what started it.
-pub(super) const LINKS: &str = "cargo_scope_links";
-pub(super) const LINKED_PATHS: &str = "cargo_scope_linked_paths";
+pub const LINKS: &str = "cargo_scope_links";
+pub const LINKED_PATHS: &str = "cargo_scope_linked_paths";
 /// What ranks sent each other, how long they waited for each other, and how their clocks differ.
-pub(super) const MESSAGES: &str = "cargo_scope_messages";
-pub(super) const WAITS: &str = "cargo_scope_waits";
-pub(super) const CLOCKS: &str = "cargo_scope_clocks";
-/// Names as they were, in [`OWN`], where `region_table/names` cannot hold one: a variable string
+pub const MESSAGES: &str = "cargo_scope_messages";
+pub const WAITS: &str = "cargo_scope_waits";
+pub const CLOCKS: &str = "cargo_scope_clocks";
+/// Names as they were, as JSON, in [`OWN`], where `region_table/names` cannot hold one: a variable string
 /// ends at its first NUL for every reader in C.
-pub(super) const EXACT_NAMES: &str = "exact_names";
+pub const EXACT_NAMES: &str = "names_as_json";
 
-pub(super) const START_DELTAS: &str = "start_deltas";
-pub(super) const AWAIT: &str = "await_ns";
-pub(super) const START_TIMES: &str = "start_times";
-pub(super) const DURATIONS: &str = "durations";
-pub(super) const END_TIMES: &str = "end_times";
-pub(super) const STATISTICS: &str = "summary_statistics";
-pub(super) const EVENT_METADATA: &str = "event_metadata";
+pub const START_DELTAS: &str = "start_deltas";
+pub const AWAIT: &str = "await_ns";
+pub const START_TIMES: &str = "start_times";
+pub const DURATIONS: &str = "durations";
+pub const END_TIMES: &str = "end_times";
+pub const STATISTICS: &str = "summary_statistics";
+pub const EVENT_METADATA: &str = "event_metadata";
 /// Value of a row of [`EVENT_METADATA`]: none for any call.
-pub(super) const NO_EVENT_METADATA: &str = "[]";
-pub(super) const EXCLUSIVE_TOTALS: &str = "exclusive_totals";
+pub const NO_EVENT_METADATA: &str = "[]";
+pub const EXCLUSIVE_TOTALS: &str = "exclusive_totals";
 /// Stands for an unknown source line.
-pub(super) const NO_LINE: i64 = -1;
+pub const NO_LINE: i64 = -1;
 /// Stands for an exclusive total that was not computed.
-pub(super) const NOT_COMPUTED: i64 = -1;
+pub const NOT_COMPUTED: i64 = -1;
 
 /// One dataset of a table whose rows are `T`.
-pub(super) struct Column<T> {
-    pub(super) name: &'static str,
-    pub(super) field: Field<T>,
+pub struct Column<T> {
+    pub name: &'static str,
+    pub field: Field<T>,
 }
 
 /// Type of a column in the file, with its getter and its setter.
-pub(super) enum Field<T> {
+pub enum Field<T> {
     U32(fn(&T) -> u32, fn(&mut T, u32)),
     U64(fn(&T) -> u64, fn(&mut T, u64)),
     I64(fn(&T) -> i64, fn(&mut T, i64)),
@@ -94,12 +94,11 @@ macro_rules! column {
 }
 
 /// `rank_region_index`: what row this is, in both layouts.
-pub(super) const ROW_IDENTITY: &[Column<Row>] =
-    &[column!(U32 "region_ids" => region), column!(U32 "ranks" => rank)];
+pub const ROW_IDENTITY: &[Column<Row>] = &[column!(U32 "region_ids" => region), column!(U32 "ranks" => rank)];
 
 /// `rank_region_index`: the row's run of calls. The offset comes first, since the setter of the
 /// count needs it.
-pub(super) const ROW_RUN: &[Column<Row>] = &[
+pub const ROW_RUN: &[Column<Row>] = &[
     Column {
         name: "event_offsets",
         field: Field::U64(|row| row.events.start as u64, |row, value| row.events.start = value as usize),
@@ -115,7 +114,7 @@ pub(super) const ROW_RUN: &[Column<Row>] = &[
 
 /// `rank_region_index`: where the row's region is in the source. The reference has these in the
 /// columnar layout only; we write them in both.
-pub(super) const ROW_SOURCE: &[Column<Row>] = &[
+pub const ROW_SOURCE: &[Column<Row>] = &[
     column!(I64 "source_lines" => source_line),
     column!(Text "source_files" => source_file),
     column!(Text "source_texts" => source_text),
@@ -123,7 +122,7 @@ pub(super) const ROW_SOURCE: &[Column<Row>] = &[
 ];
 
 /// `rank_region_index`: columns that a file may lack.
-pub(super) const ROW_OPTIONAL: &[Column<Row>] = &[Column {
+pub const ROW_OPTIONAL: &[Column<Row>] = &[Column {
     name: EXCLUSIVE_TOTALS,
     field: Field::I64(
         |row| row.exclusive_total_ns.unwrap_or(NOT_COMPUTED),
@@ -132,7 +131,7 @@ pub(super) const ROW_OPTIONAL: &[Column<Row>] = &[Column {
 }];
 
 /// `rank_region_index` in the aggregate layout.
-pub(super) const ROW_AGGREGATE: &[Column<Aggregate>] = &[
+pub const ROW_AGGREGATE: &[Column<Aggregate>] = &[
     column!(U64 "aggregate_counts" => count),
     column!(I64 "aggregate_totals" => total_ns),
     column!(I64 "aggregate_minimums" => min_ns),
@@ -140,7 +139,7 @@ pub(super) const ROW_AGGREGATE: &[Column<Aggregate>] = &[
     column!(I64 "aggregate_exclusives" => exclusive_ns),
 ];
 
-pub(super) const PATH_TABLE: &[Column<PathRow>] = &[
+pub const PATH_TABLE: &[Column<PathRow>] = &[
     column!(U32 "ranks" => rank),
     column!(I64 "parents" => parent),
     column!(U32 "region_ids" => region),
@@ -154,7 +153,7 @@ pub(super) const PATH_TABLE: &[Column<PathRow>] = &[
     column!(I64 "maximum_ns" => max_ns),
 ];
 
-pub(super) const ASYNC_TABLE: &[Column<AsyncRow>] = &[
+pub const ASYNC_TABLE: &[Column<AsyncRow>] = &[
     column!(U32 "ranks" => rank),
     column!(I64 "call_ids" => call_id),
     column!(U64 "polls" => polls),
@@ -162,13 +161,13 @@ pub(super) const ASYNC_TABLE: &[Column<AsyncRow>] = &[
     column!(I8 "open" => open),
 ];
 
-pub(super) const LINK_TABLE: &[Column<LinkRow>] = &[
+pub const LINK_TABLE: &[Column<LinkRow>] = &[
     column!(U32 "ranks" => rank),
     column!(I64 "call_ids" => call_id),
     column!(I64 "started_by" => started_by),
 ];
 
-pub(super) const POLL_TABLE: &[Column<PollRow>] = &[
+pub const POLL_TABLE: &[Column<PollRow>] = &[
     column!(U32 "ranks" => rank),
     column!(I64 "call_ids" => call_id),
     column!(I64 "thread_ids" => thread),
@@ -176,7 +175,7 @@ pub(super) const POLL_TABLE: &[Column<PollRow>] = &[
     column!(I64 "duration_ns" => duration_ns),
 ];
 
-pub(super) const MESSAGE_TABLE: &[Column<MessageRow>] = &[
+pub const MESSAGE_TABLE: &[Column<MessageRow>] = &[
     column!(U32 "ranks" => rank),
     column!(U64 "paths" => path),
     column!(I8 "kinds" => kind),
@@ -187,7 +186,7 @@ pub(super) const MESSAGE_TABLE: &[Column<MessageRow>] = &[
     column!(U64 "maximum_bytes" => max_bytes),
 ];
 
-pub(super) const WAIT_TABLE: &[Column<WaitRow>] = &[
+pub const WAIT_TABLE: &[Column<WaitRow>] = &[
     column!(U32 "ranks" => rank),
     column!(U64 "paths" => path),
     column!(U64 "calls" => calls),
@@ -196,14 +195,14 @@ pub(super) const WAIT_TABLE: &[Column<WaitRow>] = &[
     column!(I64 "caused_ns" => caused_ns),
 ];
 
-pub(super) const CLOCK_TABLE: &[Column<ClockRow>] = &[
+pub const CLOCK_TABLE: &[Column<ClockRow>] = &[
     column!(U32 "ranks" => rank),
     column!(I64 "at_ns" => at_ns),
     column!(I64 "offset_ns" => offset_ns),
     column!(I64 "uncertainty_ns" => uncertainty_ns),
 ];
 
-pub(super) const THREAD_TABLE: &[Column<ThreadRow>] = &[
+pub const THREAD_TABLE: &[Column<ThreadRow>] = &[
     column!(U32 "ranks" => rank),
     column!(I64 "index" => index),
     column!(I64 "ident" => ident),
@@ -215,7 +214,7 @@ pub(super) const THREAD_TABLE: &[Column<ThreadRow>] = &[
     column!(Text "name" => name),
 ];
 
-pub(super) const TASK_TABLE: &[Column<TaskRow>] = &[
+pub const TASK_TABLE: &[Column<TaskRow>] = &[
     column!(U32 "ranks" => rank),
     column!(I64 "index" => index),
     column!(I64 "thread_index" => thread_index),
@@ -230,12 +229,12 @@ pub(super) const TASK_TABLE: &[Column<TaskRow>] = &[
 ];
 
 /// A column of [`Events`] that is absent where it was not recorded.
-pub(super) struct EventColumn {
-    pub(super) name: &'static str,
+pub struct EventColumn {
+    pub name: &'static str,
     /// Stands for calls of ranks that have not recorded it.
-    pub(super) unknown: i64,
-    pub(super) get: fn(&Events) -> Option<&Vec<i64>>,
-    pub(super) set: fn(&mut Events, Vec<i64>),
+    pub unknown: i64,
+    pub get: fn(&Events) -> Option<&Vec<i64>>,
+    pub set: fn(&mut Events, Vec<i64>),
 }
 
 macro_rules! event_column {
@@ -250,7 +249,7 @@ macro_rules! event_column {
 }
 
 /// `events`: the optional columns; the schema has no unsigned ones among them.
-pub(super) const OPTIONAL_EVENTS: &[EventColumn] = &[
+pub const OPTIONAL_EVENTS: &[EventColumn] = &[
     event_column!("call_ids" => call_ids, -1),
     event_column!("parent_ids" => parent_ids, -1),
     event_column!("thread_ids" => thread_ids, -1),
@@ -260,7 +259,7 @@ pub(super) const OPTIONAL_EVENTS: &[EventColumn] = &[
 ];
 
 /// Members of the compound `summary_statistics`: packed, little-endian, eight bytes each.
-pub(super) const STATISTICS_MEMBERS: [(&str, Member); 11] = [
+pub const STATISTICS_MEMBERS: [(&str, Member); 11] = [
     ("total", Member::Signed(|s| s.total_ns)),
     ("minimum", Member::Signed(|s| s.min_ns)),
     ("maximum", Member::Signed(|s| s.max_ns)),
@@ -275,12 +274,12 @@ pub(super) const STATISTICS_MEMBERS: [(&str, Member); 11] = [
 ];
 
 /// Bytes of one `summary_statistics` entry.
-pub(super) const STATISTICS_SIZE: usize = 8 * STATISTICS_MEMBERS.len();
+pub const STATISTICS_SIZE: usize = 8 * STATISTICS_MEMBERS.len();
 
 /// Type of a member of `summary_statistics`, with its getter. There is no setter: the reader
 /// has the calls and computes the statistics anew.
 #[derive(Clone, Copy)]
-pub(super) enum Member {
+pub enum Member {
     Signed(fn(&Statistics) -> i64),
     Unsigned(fn(&Statistics) -> u64),
     Float(fn(&Statistics) -> f64),
@@ -288,7 +287,7 @@ pub(super) enum Member {
 
 impl Member {
     /// The member's eight bytes in the file.
-    pub(super) fn bytes(self, statistics: &Statistics) -> [u8; 8] {
+    pub fn bytes(self, statistics: &Statistics) -> [u8; 8] {
         match self {
             Member::Signed(get) => get(statistics).to_le_bytes(),
             Member::Unsigned(get) => get(statistics).to_le_bytes(),

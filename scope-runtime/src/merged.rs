@@ -6,8 +6,8 @@
 
 use std::ops::Range;
 
-use scope_runtime::profile::RegionId;
-use scope_runtime::totals::{PathId, PathTotals};
+use crate::profile::RegionId;
+use crate::totals::{PathId, PathTotals};
 
 /// One run, all ranks.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -144,7 +144,7 @@ pub struct PathRow {
 
 impl PathRow {
     /// A path of `rank` with its totals, `region` being the number of its region in the profile.
-    pub(crate) fn new(rank: u32, region: u32, totals: &PathTotals) -> PathRow {
+    pub fn new(rank: u32, region: u32, totals: &PathTotals) -> PathRow {
         PathRow {
             rank,
             parent: totals.parent.map_or(-1, |parent| parent.0.into()),
@@ -161,7 +161,7 @@ impl PathRow {
     }
 
     /// A region with the totals that stand in place of its events, as a path of one step.
-    pub(crate) fn of_region(row: &Row, totals: &Aggregate) -> PathRow {
+    pub fn of_region(row: &Row, totals: &Aggregate) -> PathRow {
         PathRow {
             rank: row.rank,
             parent: -1,
@@ -177,7 +177,7 @@ impl PathRow {
     }
 
     /// The totals, for a path below `parent`.
-    pub(crate) fn totals(&self, parent: Option<PathId>) -> PathTotals {
+    pub fn totals(&self, parent: Option<PathId>) -> PathTotals {
         PathTotals {
             parent,
             region: RegionId(self.region),

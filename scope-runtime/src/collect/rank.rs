@@ -3,8 +3,8 @@
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-use scope_runtime::profile::{LaneId, Profile, Region, RegionId};
-use scope_runtime::recording::{CallRef, CallSink, Parent, RunId, TaskId, Tasks};
+use crate::profile::{LaneId, Profile, Region, RegionId};
+use crate::recording::{CallRef, CallSink, Parent, RunId, TaskId, Tasks};
 
 use super::{RankRecording, UNKNOWN};
 use crate::merged::Events;

@@ -2,23 +2,22 @@
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
-use std::ops::{Deref, Range};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
-
-use rust_hdf5::types::CompoundType;
-use rust_hdf5::{DatatypeMessage, H5File, H5Group, H5Type, Hdf5Error};
 
 use super::Error;
 use super::check::{Mistake, check, check_columns, check_index};
-use super::column::{self, Number};
 use super::growing::Growing;
 use super::layout::*;
+use super::library::{CHUNK, Library, Number};
 use super::publish::Temporary;
 use crate::merged::{Events, MergedProfile, MetadataValue, Row, Statistics};
 
 /// Bytes of events from which on their columns are compressed.
 const COMPRESS_FROM_BYTES: usize = 1 << 20;
-/// Stands for a NUL in names as other readers see them.
+/// Columns of at most this many bytes stay as they are, as in files of the reference.
+const PLAIN_BYTES: usize = 64 << 10;
+/// Stands for a NUL in texts: for every reader in C a text ends there.
 const VISIBLE_NUL: &str = "\u{2400}";
 
 /// Writes `profile` to `path`, by renaming a complete temporary sibling.
@@ -28,59 +27,41 @@ const VISIBLE_NUL: &str = "\u{2400}";
 /// # Errors
 /// When the profile contradicts itself or the file cannot be written. A previous file at `path`
 /// then stays as it was, and nothing is left beside it.
-///
-/// # Examples
-/// ```
-/// use cargo_scope::hdf5;
-/// use cargo_scope::merged::{MergedProfile, MetadataValue};
-///
-/// let folder = tempfile::tempdir()?;
-/// let path = folder.path().join("profile.h5");
-/// let label = ("label".to_string(), MetadataValue::Text("heat".into()));
-/// hdf5::write(&MergedProfile { metadata: vec![label], ..MergedProfile::default() }, &path)?;
-/// let profile = hdf5::read(&path)?;
-/// assert_eq!(profile.metadata_value("label"), Some(&MetadataValue::Text("heat".into())));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-pub fn write(profile: &MergedProfile, path: &Path) -> Result<(), Error> {
-    check(profile).map_err(inconsistent(path))?;
-    let mut writer = ProfileWriter::create(path)?;
+pub fn write<L: Library>(profile: &MergedProfile, path: &Path) -> Result<(), Error> {
+    check(profile).map_err(|mistake| Error::inconsistent(path, mistake))?;
+    let mut writer = ProfileWriter::<L>::create(path)?;
     writer.append(&profile.rows, &profile.events)?;
     writer.finish(profile)
 }
 
 /// A profile file whose events come in pieces, so that they are never in memory all at once.
-pub struct ProfileWriter {
+pub struct ProfileWriter<L: Library> {
     /// Final place of the file.
     path: PathBuf,
     temporary: Temporary,
-    file: OpenFile,
+    file: L,
     /// The columns of events in the order of the file, those that any piece has.
-    columns: Vec<Growing>,
+    columns: Vec<Growing<L>>,
     /// Where they go, once they are so long that they are compressed.
-    events: Option<H5Group>,
+    events: Option<L::Group>,
     calls: usize,
     /// By rank and region.
     statistics: HashMap<(u32, u32), Statistics>,
 }
 
-impl ProfileWriter {
+impl<L: Library> ProfileWriter<L> {
     /// Begins a file that is to be at `path`; until it is finished it is a temporary sibling.
     ///
     /// # Errors
     /// When it cannot be created.
-    pub fn create(path: &Path) -> Result<ProfileWriter, Error> {
+    pub fn create(path: &Path) -> Result<ProfileWriter<L>, Error> {
         let temporary = Temporary::beside(path).map_err(|e| Error::io(path, "create", e))?;
-        // The name is ours alone, so a lock protects nothing, and some file systems have none.
-        let file = H5File::options()
-            .no_locking()
-            .create(temporary.path())
-            .map_err(|e| Error::io(path, "create", io_error(e)))?;
+        let file = L::create(temporary.path()).map_err(|e| Error::io(path, "create", e))?;
         let columns = vec![Growing::new(START_DELTAS), Growing::new(DURATIONS)];
         Ok(ProfileWriter {
             path: path.to_path_buf(),
             temporary,
-            file: OpenFile(Some(file)),
+            file,
             columns,
             events: None,
             calls: 0,
@@ -94,7 +75,7 @@ impl ProfileWriter {
     /// # Errors
     /// When the columns or runs do not fit together, or cannot be written.
     pub fn append(&mut self, rows: &[Row], events: &Events) -> Result<(), Error> {
-        check_columns(events).map_err(inconsistent(&self.path))?;
+        check_columns(events).map_err(|mistake| Error::inconsistent(&self.path, mistake))?;
         let calls = events.duration_ns.len();
         let mut runs = Vec::with_capacity(rows.len());
         for row in rows {
@@ -103,7 +84,7 @@ impl ProfileWriter {
             let Some((start, end)) = run else {
                 let cause = format!("has a row of calls {} to {}", row.events.start, row.events.end);
                 let mistake = Mistake { object: format!("{INDEX}/event_counts"), cause };
-                return Err(inconsistent(&self.path)(mistake));
+                return Err(Error::inconsistent(&self.path, mistake));
             };
             self.statistics.insert((row.rank, row.region), events.statistics(start..end));
             runs.push(start..end);
@@ -141,7 +122,8 @@ impl ProfileWriter {
 
     fn begin_compressing(&mut self) -> Result<(), Error> {
         if self.events.is_none() {
-            self.events = Some(self.file.create_group(EVENTS).map_err(failed(&self.path, EVENTS))?);
+            let group = self.file.group(EVENTS, false);
+            self.events = Some(group.map_err(|cause| Error::write(&self.path, EVENTS, cause))?);
         }
         Ok(())
     }
@@ -152,7 +134,7 @@ impl ProfileWriter {
             return Ok(());
         };
         let appended = column.append(self.events.as_ref(), len, value);
-        appended.map_err(failed(&self.path, &format!("{EVENTS}/{name}")))
+        appended.map_err(|cause| Error::write(&self.path, &format!("{EVENTS}/{name}"), cause))
     }
 
     /// Writes all but the events of `profile`, and puts the file in its place.
@@ -163,77 +145,45 @@ impl ProfileWriter {
     pub fn finish(self, profile: &MergedProfile) -> Result<(), Error> {
         let ProfileWriter { path, temporary, file, columns, events, calls, statistics } = self;
         let path = path.as_path();
-        let writer = Writer { path, compress: events.is_some(), columns, events, statistics };
-        let checked = check_index(profile, calls).map_err(inconsistent(path));
-        let written = checked.and_then(|()| writer.write_profile(&file, profile));
-        written?;
-        file.close().map_err(failed(path, "the end"))?;
+        check_index(profile, calls).map_err(|mistake| Error::inconsistent(path, mistake))?;
+        let compress = events.is_some();
+        Writer { path, file: &file, compress, columns, events, statistics }.write_profile(profile)?;
+        file.close().map_err(|cause| Error::write(path, "the end", cause))?;
         temporary.publish(path).map_err(|e| Error::io(path, "rename a finished file to", e))
     }
 }
 
-/// A file that is closed without a word where it is not finished: left to its own, it would report a
-/// failure besides the one that is on its way.
-struct OpenFile(Option<H5File>);
-
-impl OpenFile {
-    fn close(mut self) -> Result<(), Hdf5Error> {
-        self.0.take().map_or(Ok(()), H5File::close)
-    }
-}
-
-impl Deref for OpenFile {
-    type Target = H5File;
-
-    fn deref(&self) -> &H5File {
-        self.0.as_ref().expect("it is open until it is closed")
-    }
-}
-
-impl Drop for OpenFile {
-    fn drop(&mut self) {
-        let _ = self.0.take().map(H5File::close_no_sync);
-    }
-}
-
-fn inconsistent(path: &Path) -> impl Fn(Mistake) -> Error + use<> {
-    let path = path.to_path_buf();
-    move |mistake| Error::Inconsistent { path: path.clone(), object: mistake.object, cause: mistake.cause }
-}
-
-fn failed(path: &Path, object: &str) -> impl Fn(Hdf5Error) -> Error + use<> {
-    let (path, object) = (path.to_path_buf(), object.to_string());
-    move |error| Error::Write { path: path.clone(), object: object.clone(), cause: cause(&error) }
-}
-
-fn io_error(error: Hdf5Error) -> std::io::Error {
-    match error {
-        Hdf5Error::Io(error) => error,
-        other => std::io::Error::other(other),
-    }
-}
-
-struct Writer<'a> {
+struct Writer<'a, L: Library> {
     /// Final place of the file, for messages.
     path: &'a Path,
+    file: &'a L,
     compress: bool,
-    columns: Vec<Growing>,
-    events: Option<H5Group>,
+    columns: Vec<Growing<L>>,
+    events: Option<L::Group>,
     statistics: HashMap<(u32, u32), Statistics>,
 }
 
-impl Writer<'_> {
-    fn write_profile(self, file: &H5File, profile: &MergedProfile) -> Result<(), Error> {
+/// A group with its name, for messages.
+struct Group<'n, L: Library> {
+    name: &'n str,
+    group: L::Group,
+}
+
+impl<L: Library> Writer<'_, L> {
+    fn write_profile(self, profile: &MergedProfile) -> Result<(), Error> {
         let (names, rows) = used_regions(profile);
         let layout = if profile.aggregates.is_some() { AGGREGATE } else { COLUMNAR };
-        file.set_attr_numeric(SCHEMA_ATTRIBUTE, &SCHEMA).map_err(self.failed(SCHEMA_ATTRIBUTE))?;
-        file.set_attr_string(LAYOUT_ATTRIBUTE, layout).map_err(self.failed(LAYOUT_ATTRIBUTE))?;
+        let version = [
+            (SCHEMA_ATTRIBUTE.into(), MetadataValue::Integer(SCHEMA)),
+            (LAYOUT_ATTRIBUTE.into(), MetadataValue::Text(layout.into())),
+        ];
+        let root = Group { name: "", group: self.file.root().map_err(self.failed("the root"))? };
+        self.write_attributes(&root, &version)?;
         // The metadata is shown in the order in which it was collected.
-        file.set_track_order(true).map_err(self.failed(METADATA))?;
-        self.write_metadata(&self.group(file, METADATA)?, &profile.metadata)?;
-        file.set_track_order(false).map_err(self.failed(METADATA))?;
-        self.write_names(file, &names)?;
-        let index = self.group(file, INDEX)?;
+        let metadata = self.file.group(METADATA, true).map_err(self.failed(METADATA))?;
+        self.write_attributes(&Group { name: METADATA, group: metadata }, &profile.metadata)?;
+        self.write_names(&names)?;
+        let index = self.group(INDEX)?;
         self.write_table(&index, ROW_IDENTITY, &rows)?;
         self.write_table(&index, ROW_SOURCE, &rows)?;
         match &profile.aggregates {
@@ -245,59 +195,55 @@ impl Writer<'_> {
                 self.write_statistics(&index, profile)?;
             }
         }
-        self.write_group(file, PATHS, PATH_TABLE, profile.paths.as_deref())?;
-        self.write_group(file, THREADS, THREAD_TABLE, profile.threads.as_deref())?;
-        self.write_group(file, TASKS, TASK_TABLE, profile.tasks.as_deref())?;
-        self.write_group(file, ASYNC_CALLS, ASYNC_TABLE, profile.async_calls.as_deref())?;
-        self.write_group(file, POLLS, POLL_TABLE, profile.polls.as_deref())?;
-        self.write_group(file, LINKS, LINK_TABLE, profile.links.as_deref())?;
-        self.write_group(file, LINKED_PATHS, PATH_TABLE, profile.linked_paths.as_deref())?;
-        self.write_group(file, MESSAGES, MESSAGE_TABLE, profile.messages.as_deref())?;
-        self.write_group(file, WAITS, WAIT_TABLE, profile.waits.as_deref())?;
-        self.write_group(file, CLOCKS, CLOCK_TABLE, profile.clocks.as_deref())?;
-        if profile.aggregates.is_some() { Ok(()) } else { self.write_events(file) }
+        self.write_group(PATHS, PATH_TABLE, profile.paths.as_deref())?;
+        self.write_group(THREADS, THREAD_TABLE, profile.threads.as_deref())?;
+        self.write_group(TASKS, TASK_TABLE, profile.tasks.as_deref())?;
+        self.write_group(ASYNC_CALLS, ASYNC_TABLE, profile.async_calls.as_deref())?;
+        self.write_group(POLLS, POLL_TABLE, profile.polls.as_deref())?;
+        self.write_group(LINKS, LINK_TABLE, profile.links.as_deref())?;
+        self.write_group(LINKED_PATHS, PATH_TABLE, profile.linked_paths.as_deref())?;
+        self.write_group(MESSAGES, MESSAGE_TABLE, profile.messages.as_deref())?;
+        self.write_group(WAITS, WAIT_TABLE, profile.waits.as_deref())?;
+        self.write_group(CLOCKS, CLOCK_TABLE, profile.clocks.as_deref())?;
+        if profile.aggregates.is_some() { Ok(()) } else { self.write_events() }
     }
 
-    fn group(&self, file: &H5File, name: &str) -> Result<H5Group, Error> {
-        file.create_group(name).map_err(self.failed(name))
+    fn group<'n>(&self, name: &'n str) -> Result<Group<'n, L>, Error> {
+        let group = self.file.group(name, false).map_err(self.failed(name))?;
+        Ok(Group { name, group })
     }
 
-    fn write_metadata(&self, group: &H5Group, metadata: &[(String, MetadataValue)]) -> Result<(), Error> {
-        for (key, value) in metadata {
-            match value {
-                MetadataValue::Text(text) => group.set_attr_string(key, text),
-                MetadataValue::Integer(number) => group.set_attr_numeric(key, number),
-                MetadataValue::Float(number) => group.set_attr_numeric(key, number),
-                MetadataValue::List(texts) => group.set_attr_string_array(key, &borrowed(texts)),
-            }
-            .map_err(self.failed(&format!("{METADATA}/{key}")))?;
+    fn write_attributes(
+        &self,
+        group: &Group<'_, L>,
+        attributes: &[(String, MetadataValue)],
+    ) -> Result<(), Error> {
+        for (name, value) in attributes {
+            L::attribute(&group.group, name, &without_nul(value)).map_err(self.failed_in(group, name))?;
         }
         Ok(())
     }
 
-    fn write_names(&self, file: &H5File, names: &[&str]) -> Result<(), Error> {
-        let regions = self.group(file, REGIONS)?;
+    fn write_names(&self, names: &[&str]) -> Result<(), Error> {
+        let regions = self.group(REGIONS)?;
         if !names.iter().any(|name| name.contains('\0')) {
             return self.write_texts(&regions, NAMES, names);
         }
-        let visible = without_nul(names);
+        let visible = distinct_without_nul(names);
         let visible: Vec<&str> = visible.iter().map(|name| &**name).collect();
         self.write_texts(&regions, NAMES, &visible)?;
-        self.write_texts(&self.group(file, OWN)?, EXACT_NAMES, names)
+        let exact: Vec<String> =
+            names.iter().map(|&name| serde_json::Value::from(name).to_string()).collect();
+        let exact: Vec<&str> = exact.iter().map(String::as_str).collect();
+        self.write_texts(&self.group(OWN)?, EXACT_NAMES, &exact)
     }
 
     /// Writes rows to a group of their own, where the profile has such rows.
-    fn write_group<T>(
-        &self,
-        file: &H5File,
-        name: &str,
-        columns: &[Column<T>],
-        rows: Option<&[T]>,
-    ) -> Result<(), Error> {
-        rows.map_or(Ok(()), |rows| self.write_table(&self.group(file, name)?, columns, rows))
+    fn write_group<T>(&self, name: &str, columns: &[Column<T>], rows: Option<&[T]>) -> Result<(), Error> {
+        rows.map_or(Ok(()), |rows| self.write_table(&self.group(name)?, columns, rows))
     }
 
-    fn write_table<T>(&self, group: &H5Group, columns: &[Column<T>], rows: &[T]) -> Result<(), Error> {
+    fn write_table<T>(&self, group: &Group<'_, L>, columns: &[Column<T>], rows: &[T]) -> Result<(), Error> {
         for Column { name, field } in columns {
             match field {
                 Field::U32(get, _) => self.write_numbers(group, name, rows.iter().map(get))?,
@@ -314,67 +260,75 @@ impl Writer<'_> {
         Ok(())
     }
 
-    fn write_statistics(&self, group: &H5Group, profile: &MergedProfile) -> Result<(), Error> {
-        let mut bytes = Vec::with_capacity(profile.rows.len() * STATISTICS_SIZE);
-        for row in &profile.rows {
+    fn write_statistics(&self, group: &Group<'_, L>, profile: &MergedProfile) -> Result<(), Error> {
+        let of_row = |row: &Row| {
             let statistics = self.statistics.get(&(row.rank, row.region)).copied().unwrap_or_default();
-            bytes.extend(STATISTICS_MEMBERS.iter().flat_map(|(_, member)| member.bytes(&statistics)));
-        }
-        group
-            .new_dataset::<u8>()
-            .datatype(statistics_type().to_datatype())
-            .shape([profile.rows.len()])
-            .create(STATISTICS)
-            .and_then(|dataset| if bytes.is_empty() { Ok(()) } else { dataset.write_raw_bytes(&bytes) })
-            .map_err(self.failed_in(group, STATISTICS))
+            statistics_bytes(&statistics)
+        };
+        let values: Vec<_> = profile.rows.iter().map(of_row).collect();
+        L::statistics(&group.group, STATISTICS, &values).map_err(self.failed_in(group, STATISTICS))
     }
 
-    fn write_events(self, file: &H5File) -> Result<(), Error> {
+    fn write_events(self) -> Result<(), Error> {
         let group = match self.events {
             Some(group) => group,
-            None => self.group(file, EVENTS)?,
+            None => self.group(EVENTS)?.group,
         };
         for column in self.columns {
             let object = format!("{EVENTS}/{}", column.name());
-            column.finish(&group, self.compress).map_err(failed(self.path, &object))?;
+            let written = column.finish(&group, self.compress);
+            written.map_err(|cause| Error::write(self.path, &object, cause))?;
         }
         Ok(())
     }
 
-    fn write_texts(&self, group: &H5Group, name: &str, texts: &[&str]) -> Result<(), Error> {
-        let written = if texts.is_empty() {
-            // The call for texts reserves a block of no bytes, which HDF5 2.0 takes for damage.
-            let strings = DatatypeMessage::vlen_string_utf8();
-            group.new_dataset::<u8>().datatype(strings).shape([0]).create(name)
-        } else {
-            group.write_vlen_strings(name, texts)
-        };
-        written.map(drop).map_err(self.failed_in(group, name))
+    fn write_texts(&self, group: &Group<'_, L>, name: &str, texts: &[&str]) -> Result<(), Error> {
+        let visible: Vec<Cow<'_, str>> = texts.iter().map(|text| visible(text)).collect();
+        let visible: Vec<&str> = visible.iter().map(|text| &**text).collect();
+        L::texts(&group.group, name, &visible).map_err(self.failed_in(group, name))
     }
 
     /// Writes a numeric column, compressed when it is large.
     fn write_numbers<T: Number>(
         &self,
-        group: &H5Group,
+        group: &Group<'_, L>,
         name: &str,
         values: impl ExactSizeIterator<Item = T>,
     ) -> Result<(), Error> {
-        column::write(group, name, self.compress, values).map_err(self.failed_in(group, name))
+        let written = if self.compress && values.len() * size_of::<T>() > PLAIN_BYTES {
+            write_compressed::<L, T>(&group.group, name, values)
+        } else {
+            L::numbers(&group.group, name, T::numbers(&values.collect::<Vec<T>>()))
+        };
+        written.map_err(self.failed_in(group, name))
     }
 
-    fn failed(&self, object: &str) -> impl Fn(Hdf5Error) -> Error + use<> {
-        failed(self.path, object)
+    fn failed(&self, object: &str) -> impl Fn(String) -> Error {
+        move |cause| Error::write(self.path, object, cause)
     }
 
-    fn failed_in(&self, group: &H5Group, dataset: &str) -> impl Fn(Hdf5Error) -> Error + use<> {
-        self.failed(&format!("{}/{dataset}", group.name().trim_start_matches('/')))
+    fn failed_in(&self, group: &Group<'_, L>, dataset: &str) -> impl Fn(String) -> Error {
+        let object = format!("{}/{dataset}", group.name);
+        move |cause| Error::write(self.path, &object, cause)
     }
 }
 
-/// What the writer says, without the layers that it went through.
-fn cause(error: &Hdf5Error) -> String {
-    let text = error.to_string();
-    text.trim_start_matches("hdf5-io error: ").trim_start_matches("I/O error: ").to_string()
+/// Writes as many chunks at a time as the library likes, so that a column is never in memory a second
+/// time.
+fn write_compressed<L: Library, T: Number>(
+    group: &L::Group,
+    name: &str,
+    mut values: impl ExactSizeIterator<Item = T>,
+) -> Result<(), String> {
+    let len = values.len();
+    let mut column = L::column(group, name, T::numbers(&[]))?;
+    let mut batch = Vec::with_capacity(CHUNK * L::chunks_at_a_time());
+    while values.len() > 0 {
+        batch.clear();
+        batch.extend(values.by_ref().take(batch.capacity()));
+        L::append(&mut column, T::numbers(&batch))?;
+    }
+    L::end(column, len)
 }
 
 /// The starts as the file has them: per run the first one as it is, then differences.
@@ -403,8 +357,30 @@ fn used_regions(profile: &MergedProfile) -> (Vec<&str>, Cow<'_, [Row]>) {
     (names, Cow::Owned(rows))
 }
 
-/// Names without the NUL characters at which every reader in C would end them, still distinct.
-fn without_nul<'a>(names: &[&'a str]) -> Vec<Cow<'a, str>> {
+fn statistics_bytes(statistics: &Statistics) -> [u8; STATISTICS_SIZE] {
+    let mut bytes = [0; STATISTICS_SIZE];
+    let places = bytes.as_chunks_mut().0.iter_mut();
+    places.zip(STATISTICS_MEMBERS).for_each(|(place, (_, member))| *place = member.bytes(statistics));
+    bytes
+}
+
+/// A text with signs in place of NUL characters.
+fn visible(text: &str) -> Cow<'_, str> {
+    if text.contains('\0') { Cow::Owned(text.replace('\0', VISIBLE_NUL)) } else { Cow::Borrowed(text) }
+}
+
+fn without_nul(value: &MetadataValue) -> MetadataValue {
+    match value {
+        MetadataValue::Text(text) => MetadataValue::Text(visible(text).into_owned()),
+        MetadataValue::List(texts) => {
+            MetadataValue::List(texts.iter().map(|text| visible(text).into_owned()).collect())
+        }
+        MetadataValue::Integer(_) | MetadataValue::Float(_) => value.clone(),
+    }
+}
+
+/// Names with signs in place of NUL characters, still distinct.
+fn distinct_without_nul<'a>(names: &[&'a str]) -> Vec<Cow<'a, str>> {
     let mut taken: HashSet<Cow<'_, str>> = names.iter().map(|name| Cow::Borrowed(*name)).collect();
     let replaced = names.iter().map(|&name| {
         if !name.contains('\0') {
@@ -417,20 +393,4 @@ fn without_nul<'a>(names: &[&'a str]) -> Vec<Cow<'a, str>> {
         Cow::Owned(visible)
     });
     replaced.collect()
-}
-
-fn statistics_type() -> CompoundType {
-    let members = STATISTICS_MEMBERS.iter().enumerate().map(|(position, (name, member))| {
-        let datatype = match member {
-            Member::Signed(_) => i64::hdf5_type(),
-            Member::Unsigned(_) => u64::hdf5_type(),
-            Member::Float(_) => f64::hdf5_type(),
-        };
-        (name.to_string(), datatype, 8 * position as u32)
-    });
-    CompoundType { members: members.collect(), total_size: STATISTICS_SIZE as u32 }
-}
-
-fn borrowed(texts: &[String]) -> Vec<&str> {
-    texts.iter().map(String::as_str).collect()
 }

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// A file beside its destination that is removed again unless it is published.
-pub(crate) struct Temporary {
+pub struct Temporary {
     path: PathBuf,
     published: bool,
 }
@@ -15,7 +15,7 @@ impl Temporary {
     ///
     /// # Errors
     /// When the folder is not there or cannot be written.
-    pub(crate) fn beside(destination: &Path) -> io::Result<Temporary> {
+    pub fn beside(destination: &Path) -> io::Result<Temporary> {
         for attempt in 0u32.. {
             // Not the destination's name with something added, which could be too long.
             let path = destination.with_file_name(format!(".scope-{}-{attempt}.tmp", std::process::id()));
@@ -29,7 +29,7 @@ impl Temporary {
         Err(io::ErrorKind::AlreadyExists.into())
     }
 
-    pub(crate) fn path(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         &self.path
     }
 
@@ -37,7 +37,7 @@ impl Temporary {
     ///
     /// # Errors
     /// When the operating system refuses; `destination` is then as it was.
-    pub(crate) fn publish(mut self, destination: &Path) -> io::Result<()> {
+    pub fn publish(mut self, destination: &Path) -> io::Result<()> {
         fs::rename(&self.path, destination)?;
         self.published = true;
         Ok(())

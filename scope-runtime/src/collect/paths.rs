@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use scope_runtime::profile::{Region, RegionId};
-use scope_runtime::totals::PathTree;
+use crate::profile::{Region, RegionId};
+use crate::totals::PathTree;
 
 use crate::merged::{Aggregate, MergedProfile, PathRow};
 

@@ -7,9 +7,9 @@ use super::layout::{ROW_AGGREGATE, ROW_IDENTITY, START_DELTAS, WAITS};
 use crate::merged::{Events, MergedProfile, PathRow};
 
 /// What does not fit, and the dataset that it would be in.
-pub(super) struct Mistake {
-    pub(super) object: String,
-    pub(super) cause: String,
+pub struct Mistake {
+    pub object: String,
+    pub cause: String,
 }
 
 fn mistake(group: &str, dataset: &str, cause: String) -> Result<(), Mistake> {
@@ -17,13 +17,13 @@ fn mistake(group: &str, dataset: &str, cause: String) -> Result<(), Mistake> {
 }
 
 /// Checks everything that the exporters rely on when they index one column by another.
-pub(super) fn check(profile: &MergedProfile) -> Result<(), Mistake> {
+pub fn check(profile: &MergedProfile) -> Result<(), Mistake> {
     check_columns(&profile.events)?;
     check_index(profile, profile.events.duration_ns.len())
 }
 
 /// The same for a profile whose events, `calls` of them, are elsewhere.
-pub(super) fn check_index(profile: &MergedProfile, calls: usize) -> Result<(), Mistake> {
+pub fn check_index(profile: &MergedProfile, calls: usize) -> Result<(), Mistake> {
     check_identity(profile)?;
     check_runs(profile, calls)?;
     check_paths(profile)?;
@@ -42,7 +42,7 @@ pub(super) fn check_index(profile: &MergedProfile, calls: usize) -> Result<(), M
 }
 
 /// The columns of calls must be of one length.
-pub(super) fn check_columns(events: &Events) -> Result<(), Mistake> {
+pub fn check_columns(events: &Events) -> Result<(), Mistake> {
     let calls = events.duration_ns.len();
     let wrong = |len: usize| format!("has {len} entries where {DURATIONS} has {calls}");
     if events.start_ns.len() != calls {
