@@ -72,7 +72,7 @@ fn a_launcher_is_found_gets_our_variables_and_its_status_is_ours() {
     let project = project("launched");
     let mut command = with_launcher(&project, &["run", "-n", "2", "-o", "out", "--totals-only", "--", "x"]);
     let ran = run(command.env("SCOPE_EVENT_LIMIT", "1MiB")).ends_with(3).says("Running `mpirun -n 2 ");
-    let variables = "SCOPE_OUTPUT SCOPE_TOTALS_ONLY SCOPE_EVENT_LIMIT";
+    let variables = "SCOPE_OUTPUT SCOPE_MPI_TABLE SCOPE_HDF5 SCOPE_TOTALS_ONLY SCOPE_EVENT_LIMIT";
     assert_eq!(ran.stdout, format!("2 ranks get {variables}\nrank x\nrank x\n"), "{}", ran.stderr);
     assert_eq!(listing(&project.path("out")), OUTPUTS_OF_TWO);
     run(&mut with_launcher(&project, &["run", "-n", "2", "-o", "out", "--ranks", "1,7"]))
@@ -114,11 +114,13 @@ fn a_launcher_takes_the_place_of_a_runner() {
     for table in ["cfg(unix)", &host] {
         project.write(".cargo/config.toml", &format!("[target.'{table}']\n{list}\n"));
         let ran = scope(&["-n", "1"]).ends_with(0);
-        assert_eq!(ran.stdout, "1 ranks get SCOPE_OUTPUT\nrank \n", "{table}");
+        assert_eq!(ran.stdout, "1 ranks get SCOPE_OUTPUT SCOPE_MPI_TABLE SCOPE_HDF5\nrank \n", "{table}");
     }
     let build = format!("[build]\ntarget = '{host}'\n[target.{host}]\n{list}\n");
     project.write(".cargo/config.toml", &build);
-    scope(&["-n", "1"]).prints("1 ranks get SCOPE_OUTPUT\nrank \n").says(&format!("{host}/debug/replaced"));
+    scope(&["-n", "1"])
+        .prints("1 ranks get SCOPE_OUTPUT SCOPE_MPI_TABLE SCOPE_HDF5\nrank \n")
+        .says(&format!("{host}/debug/replaced"));
     // A text is replaced by a text only, and this launcher has a space in its path.
     project.write(".cargo/config.toml", &format!("[target.{host}]\nrunner = \"env VIA_RUNNER=yes\"\n"));
     scope(&["-n", "1"]).ends_with(1).says("write that one as a list");
