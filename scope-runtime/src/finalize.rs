@@ -40,11 +40,11 @@ pub(crate) fn seal(recorder: &Recorder) -> Profile {
     }
 }
 
-/// Writes the profile of a recording that has been sealed. From now on ticks are ns by the same scale, so that
+/// Writes the profile of a recording that has been sealed and is still there. From now on ticks are ns by the same scale, so that
 /// whatever is made of the recording later shows the same times.
 #[cfg(feature = "hdf5")]
 pub(crate) fn write_profile(recorder: &Recorder) {
-    if !own_profile::is_wanted() {
+    if recorder.writer().is_removed() || !own_profile::is_wanted() {
         return;
     }
     fix_scale(recorder);

@@ -19,6 +19,10 @@ fn main() {
     match how.as_str() {
         "hdf5-after" => leave_a_file_open(),
         "finalize" => drop(scope_runtime::finalize()),
+        "removed" => {
+            scope_runtime::finalize();
+            std::fs::remove_dir_all(std::env::var_os("SCOPE_OUTPUT").unwrap()).unwrap();
+        }
         "fork" => fork(),
         "status" => std::process::exit(3),
         "nested" => scope_runtime::region!("open", { std::process::exit(0) }),

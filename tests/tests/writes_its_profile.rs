@@ -136,7 +136,7 @@ fn what_the_program_writes_by_hdf5_is_written() {
 }
 
 #[test]
-fn a_rank_of_several_and_who_is_told_not_to_write_no_profile() {
+fn a_rank_of_several_writes_no_profile_nor_who_is_told_so_or_lost_its_recording() {
     if tools::python().is_none() {
         return;
     }
@@ -146,6 +146,9 @@ fn a_rank_of_several_and_who_is_told_not_to_write_no_profile() {
         expect(&output, 0, "");
         assert_eq!(files(&folder), ["rank0.scope"]);
     }
+    let (folder, output) = run("removed", &[]);
+    expect(&output, 0, "");
+    assert!(!folder.exists());
     let run = package().run(&["status"]).expect_status(3);
     assert_eq!(calls(&run.profile(), "step"), 80_003);
     assert!(!run.stderr.contains("further process"), "{}", run.stderr);
