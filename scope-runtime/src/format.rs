@@ -156,13 +156,14 @@ pub(crate) mod code {
     /// Two words: the instance whose first poll just began opens the task to which its executor gives
     /// the number in the second word.
     pub(crate) const TASK: u64 = 16;
-    /// Two words, as are all up to [`LAST_MESSAGE`]: the innermost call moved a message of the kind that
-    /// the code less this one says; the second word is its peer and size, see [`message_word`](super::message_word).
-    pub(crate) const MESSAGE: u64 = 17;
-    pub(crate) const LAST_MESSAGE: u64 = MESSAGE + 4;
     /// Two words: the innermost call, a collective one, is done; the second word is its communicator and
     /// its number there, 32 bits each.
-    pub(crate) const COLLECTIVE: u64 = 22;
+    pub(crate) const COLLECTIVE: u64 = 17;
+    /// As are all up to [`LAST_MESSAGE`], without a time: the innermost call moved a message of the kind that
+    /// the code less this one says. In place of ticks it has peer and size, see
+    /// [`message_word`](super::message_word).
+    pub(crate) const MESSAGE: u64 = 18;
+    pub(crate) const LAST_MESSAGE: u64 = MESSAGE + 4;
     /// The innermost open region ends. Next to the codes of regions, so that one subtraction makes a
     /// short code of either (`pack.rs`).
     pub(crate) const LEAVE: u64 = FIRST_REGION - 1;

@@ -20,6 +20,8 @@ use crate::format::{CHUNK_ITEMS, CODE_BITS, MAX_TICKS, PAYLOAD, code, position};
 use crate::os;
 use crate::pack::{self, MAX_DELTA, SECOND, SHORT_BITS, WORD, WORD_ITEMS};
 use crate::pool::ChunkId;
+#[cfg(feature = "mpi")]
+use crate::profile::MessageKind;
 use crate::recorder::Recorder;
 use crate::region::{self, Site};
 use crate::session;
@@ -475,24 +477,20 @@ impl Lane {
     }
 }
 
-/// Says more of the innermost call of the calling thread, in an event of two words, without a look at
-/// the clock: at the time of the event before.
+/// Says that the innermost call of the calling thread moved a message, without a look at the clock.
 #[cfg(feature = "mpi")]
-pub(crate) fn note(code: u64, payload: u64) {
+pub(crate) fn note_message(kind: MessageKind, word: u64) {
     LANE.with(|lane| {
-        let ticks = lane.last.get().wrapping_sub(lane.cold.base.get());
-        if lane.cursor.get() >= lane.end.get() || lane.limit.get() == 0 || ticks >= MAX_TICKS {
-            let _ = lane.push_two_cold(code, payload);
-            return;
+        let has_room = lane.cursor.get() < lane.end.get();
+        if has_room || lane.in_cold_path(|recorder| lane.begin_chunk(recorder).then_some(())).is_some() {
+            lane.store(pack::MESSAGE + ((kind as u32) << SHORT_BITS), word);
         }
-        lane.store(WORD, ticks << CODE_BITS | code);
-        lane.store(SECOND, payload | PAYLOAD);
     });
 }
 
-/// The same at the time of now.
+/// Says more of the innermost call of the calling thread, in an event of two words.
 #[cfg(feature = "mpi")]
-pub(crate) fn note_now(code: u64, payload: u64) {
+pub(crate) fn note(code: u64, payload: u64) {
     let _ = LANE.with(|lane| lane.push_two(code, payload));
 }
 

@@ -5,8 +5,8 @@
 //! ```
 //!
 //! Short codes: 1 leave, 2 + n enter region n. With short code 0 a whole word follows in the next two
-//! items, lower half first: an event of its own (the upper bits are 1), or the second word of the event
-//! before (2). Item 0 is one that was not written yet.
+//! items, lower half first: an event of its own (the upper bits are 1), the second word of the event
+//! before (2), or a message (3 and its kind). Item 0 is one that was not written yet.
 
 use crate::format::{CODE_BITS, code};
 
@@ -19,6 +19,10 @@ pub(crate) const WORD_ITEMS: usize = 3;
 pub(crate) const WORD: u32 = 1 << SHORT_BITS;
 /// Before the two halves of the second word of an event.
 pub(crate) const SECOND: u32 = 2 << SHORT_BITS;
+/// Before the two halves of a message of the first kind; those of the others follow.
+pub(crate) const MESSAGE: u32 = 3 << SHORT_BITS;
+/// Before one of the last kind.
+const LAST_MESSAGE: u32 = MESSAGE + (((code::LAST_MESSAGE - code::MESSAGE) as u32) << SHORT_BITS);
 /// The short code of a leave.
 pub(crate) const LEAVE: u32 = 1;
 /// Subtracting this from an event code gives its short code.
@@ -34,7 +38,7 @@ pub(crate) fn short_code(code: u32) -> u32 {
 /// An event, or the second word of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Word {
-    /// Ticks since the chunk's base.
+    /// Ticks since the chunk's base; what it says, for a message.
     pub(crate) ticks: u64,
     pub(crate) code: u64,
 }
@@ -66,11 +70,15 @@ impl<I: Iterator<Item = u32>> Words<I> {
 
     #[cold]
     fn whole(&mut self, item: u32) -> Option<Word> {
-        if item != WORD && item != SECOND {
+        if !(WORD..=LAST_MESSAGE).contains(&item) {
             return None;
         }
         let (low, high) = (self.items.next()?, self.items.next()?);
-        let word = Word::from_bits(u64::from(high) << 32 | u64::from(low));
+        let bits = u64::from(high) << 32 | u64::from(low);
+        if let Some(kind) = item.checked_sub(MESSAGE) {
+            return Some(Word { ticks: bits, code: code::MESSAGE + u64::from(kind >> SHORT_BITS) });
+        }
+        let word = Word::from_bits(bits);
         if item == WORD {
             self.ticks = word.ticks;
         }
@@ -124,6 +132,9 @@ mod tests {
             SECOND,
             u32::MAX,
             u32::MAX,
+            LAST_MESSAGE,
+            5,
+            6,
             item(MAX_DELTA as u32 - 1, SHORT_MASK),
         ];
         let last_region = code::FIRST_REGION + u64::from(SHORT_MASK) - 2;
@@ -132,6 +143,7 @@ mod tests {
             event(7, code::LEAVE),
             word,
             Word::from_bits(u64::MAX),
+            event(6 << 32 | 5, code::LAST_MESSAGE),
             event((1 << 40) + MAX_DELTA - 2, last_region),
         ];
         assert_eq!(words(&items), expected);
@@ -146,6 +158,6 @@ mod tests {
             assert_eq!(words(&whole[..len]), [event(3, code::LEAVE)], "{len} items");
         }
         assert_eq!(words(&[item(3, LEAVE), 0, item(3, LEAVE)]), [event(3, code::LEAVE)]);
-        assert_eq!(words(&[item(3, LEAVE), 3 << SHORT_BITS, 5, 5]), [event(3, code::LEAVE)]);
+        assert_eq!(words(&[item(3, LEAVE), 8 << SHORT_BITS, 5, 5]), [event(3, code::LEAVE)]);
     }
 }

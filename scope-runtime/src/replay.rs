@@ -447,6 +447,9 @@ impl<V: Visitor> Replay<V> {
                     Some(payload) => self.event(two_words, payload.bits() & !PAYLOAD, at),
                     None => break,
                 },
+                message if (code::MESSAGE..=code::LAST_MESSAGE).contains(&message) && self.in_session => {
+                    self.visitor.message(Message::of(message, ticks));
+                }
                 // A code of which this version knows nothing says nothing about calls.
                 _ => {}
             }
@@ -482,9 +485,6 @@ impl<V: Visitor> Replay<V> {
             code::LINK => self.visitor.link(payload),
             code::LINKED => self.visitor.started_at(payload),
             code::TASK => self.visitor.executor_task(payload),
-            code::MESSAGE..=code::LAST_MESSAGE if self.in_session => {
-                self.visitor.message(Message::of(code, payload));
-            }
             code::COLLECTIVE if self.in_session && !self.open.is_empty() => {
                 let (communicator, number) = ((payload >> 32) as u32, payload as u32);
                 self.visitor.collective(Collective { communicator, number }, self.now);

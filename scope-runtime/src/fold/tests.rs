@@ -53,20 +53,22 @@ fn a_fold_that_takes_over_notes_what_it_inherits() {
 
 #[test]
 fn messages_count_on_the_path_that_is_innermost_inherited_or_not() {
-    let sent = |peer, bytes, at| two(code::MESSAGE, message_word(Some(peer), bytes), at);
-    let shared = |bytes, at| two(code::MESSAGE + 2, message_word(None, bytes), at);
+    let sent = |peer, bytes| Word { ticks: message_word(Some(peer), bytes), code: code::MESSAGE };
+    let shared = |bytes| Word { ticks: message_word(None, bytes), code: code::MESSAGE + 2 };
+    let event = |bits| Word::from_bits(bits);
     let words = [
-        &sent(3, 8, 1)[..],
-        &[enter(5, 2)],
-        &sent(3, 100, 2),
-        &sent(0, 7, 3),
-        &[leave(4), enter(5, 5)],
-        &sent(3, 50, 5),
-        &shared(9, 5),
-        &[leave(6)],
+        sent(3, 8),
+        event(enter(5, 2)),
+        sent(3, 100),
+        sent(0, 7),
+        event(leave(4)),
+        event(enter(5, 5)),
+        sent(3, 50),
+        shared(9),
+        event(leave(6)),
     ];
     let mut fold = Fold::new(2, 1, 0, &[]);
-    fold.chunk(chunk(2, 1, &words.concat()));
+    fold.chunk(ChunkWords { sequence: 2, depth: 1, base: 0, words: words.into_iter() });
     let bytes = fold.to_fields().0;
     let fold = Fold::from_fields(&mut FieldReader(&bytes), &[]).expect("what was written is read");
     let (folded, _) = fold.finish(10);

@@ -124,7 +124,7 @@ pub(super) fn size(count: c_int, datatype: MPI_Datatype) -> u64 {
 
 /// Records a message of the innermost call.
 pub(super) fn message(kind: MessageKind, peer: Option<u32>, bytes: u64) {
-    lane::note(code::MESSAGE + kind as u64, message_word(peer, bytes));
+    lane::note_message(kind, message_word(peer, bytes));
 }
 
 /// Records a message to a rank of a communicator.
@@ -155,6 +155,6 @@ pub(super) unsafe fn list<'a, T>(items: *const T, len: c_int) -> &'a [T] {
 /// Records that a blocking collective call is done.
 pub(super) fn done(number: Option<(u32, u32)>) {
     if let Some((communicator, number)) = number {
-        lane::note_now(code::COLLECTIVE, u64::from(communicator) << 32 | u64::from(number));
+        lane::note(code::COLLECTIVE, u64::from(communicator) << 32 | u64::from(number));
     }
 }
