@@ -13,7 +13,7 @@ use mpi_sys::{
 };
 
 use super::call::Call;
-use super::exchange::{Exchange, GaveUp};
+use super::exchange::{Exchange, GaveUp, Round};
 use super::{clocks, combine};
 use crate::format::{Fields, kind};
 use crate::job::JobTotals;
@@ -87,7 +87,7 @@ fn begin_after(result: c_int) -> c_int {
         lane::unrecorded(|| {
             let job = Job::begin();
             if let (Some(job), Some(recorder)) = (&job, session::recorder()) {
-                let compared = clocks::compare(&job.exchange(TIMEOUT_AT_BEGIN));
+                let compared = clocks::compare(&job.exchange(Round::Begin, TIMEOUT_AT_BEGIN));
                 note_offset(recorder, compared);
             }
             *lock(&JOB) = job;
@@ -125,9 +125,9 @@ impl Job {
         made.then(|| Job { comm: unsafe { comm.assume_init() }, rank: rank as u32, ranks: ranks as u32 })
     }
 
-    fn exchange(&self, timeout: Duration) -> Exchange {
+    fn exchange(&self, round: Round, timeout: Duration) -> Exchange {
         let Job { comm, rank, ranks } = *self;
-        Exchange { comm, rank, ranks, deadline: Instant::now() + timeout }
+        Exchange { comm, rank, ranks, deadline: Instant::now() + timeout, round }
     }
 
     /// Compares the clocks of the ranks once more, and puts their totals together.
@@ -136,7 +136,7 @@ impl Job {
             report(format_args!("{problem}; waiting {} s", TIMEOUT.as_secs()));
             TIMEOUT
         });
-        let exchange = self.exchange(timeout);
+        let exchange = self.exchange(Round::End, timeout);
         match self.combine(recorder, &exchange) {
             Ok(Some(job)) => {
                 show(&job);
