@@ -136,15 +136,14 @@ impl Job {
             report(format_args!("{problem}; waiting {} s", TIMEOUT.as_secs()));
             TIMEOUT
         });
-        let exchange = self.exchange(Round::End, timeout);
-        match self.combine(recorder, &exchange) {
+        match self.combine(recorder, timeout) {
             Ok(Some(job)) => {
                 show(&job);
                 *lock(&TOTALS) = Some(job);
             }
             Ok(None) => {}
             Err(GaveUp) => {
-                exchange.give_up();
+                self.exchange(Round::End, Duration::ZERO).give_up();
                 if self.rank == 0 {
                     let seconds = timeout.as_secs_f64();
                     report(format_args!(
@@ -157,15 +156,17 @@ impl Job {
     }
 
     /// The totals of all ranks, on rank 0.
-    fn combine(&self, recorder: &'static Recorder, exchange: &Exchange) -> Result<Option<JobTotals>, GaveUp> {
+    fn combine(&self, recorder: &'static Recorder, timeout: Duration) -> Result<Option<JobTotals>, GaveUp> {
         // Before the totals, which are in ns of rank 0 from then on.
-        note_offset(recorder, Ok(clocks::compare(exchange)?));
+        note_offset(recorder, Ok(clocks::compare(&self.exchange(Round::End, timeout))?));
         let profile = finalize::so_far(recorder).map_err(|problem| {
             report(format_args!("{problem}"));
             GaveUp
         })?;
+        // How long reading took is no time in which a rank did not come: the others may have read as long.
+        let exchange = self.exchange(Round::End, timeout);
         // Where it stands is what MPI says: a launcher may have said nothing.
-        combine::combine(exchange, JobTotals::of_rank(&Profile { rank: self.rank, ..profile }))
+        combine::combine(&exchange, JobTotals::of_rank(&Profile { rank: self.rank, ..profile }))
     }
 }
 
