@@ -16,6 +16,7 @@ use scope_runtime::pstats::{self, Entry, Key, Pstats, PstatsOptions};
 pub use self::error::Error;
 use self::files::{Names, write_file};
 pub use self::ranks::Ranks;
+pub(crate) use self::ranks::is_among;
 use self::select::Selected;
 pub use self::statistics::{By, CallStatistics, Spread, rank_statistics, statistics};
 pub use self::view::View;

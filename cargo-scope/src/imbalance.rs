@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 
+use crate::export::is_among;
 use crate::merged::MergedProfile;
 use crate::names::visible;
 use crate::units::{count, counted, duration};
@@ -42,18 +43,20 @@ pub struct Waiting {
     pub caused_ns: i64,
 }
 
-/// The regions of these ranks by what is lost in them, the most first. What counts is time outside of
-/// children; calls of MPI are left out, in which ranks wait for what happened before.
+/// The regions of these ranks, given in ascending order, by what is lost in them, the most first. What
+/// counts is time outside of children; calls of MPI are left out, in which ranks wait for what happened
+/// before.
 pub fn losses(profile: &MergedProfile, ranks: &[u32]) -> Vec<Loss> {
     let mut by_region: HashMap<u32, BTreeMap<u32, i64>> = HashMap::new();
-    let of_ranks = profile.paths.iter().flatten().filter(|path| ranks.contains(&path.rank));
+    let of_ranks = profile.paths.iter().flatten().filter(|path| is_among(ranks, path.rank));
     for path in of_ranks.filter(|path| !is_mpi_call(&profile.names[path.region as usize])) {
-        *by_region.entry(path.region).or_default().entry(path.rank).or_default() += path.self_ns;
+        let self_ns = by_region.entry(path.region).or_default().entry(path.rank).or_default();
+        *self_ns = self_ns.saturating_add(path.self_ns);
     }
     let loss = |(region, self_ns): (u32, BTreeMap<u32, i64>)| {
         let (slowest, most_ns) =
             self_ns.iter().map(|(&rank, &ns)| (rank, ns)).min_by_key(|x| (Reverse(x.1), x.0))?;
-        let sum_ns: i64 = self_ns.values().sum();
+        let sum_ns = self_ns.values().copied().fold(0, i64::saturating_add);
         let mean_ns = sum_ns as f64 / ranks.len() as f64;
         Some(Loss {
             region: profile.names[region as usize].clone(),
@@ -67,14 +70,18 @@ pub fn losses(profile: &MergedProfile, ranks: &[u32]) -> Vec<Loss> {
     losses
 }
 
-/// The collective calls in which these ranks waited, the longest waiting first.
+/// The collective calls in which these ranks, given in ascending order, waited; the longest waiting first.
 pub fn waiting(profile: &MergedProfile, ranks: &[u32]) -> Vec<Waiting> {
     let paths = profile.paths.as_deref().unwrap_or_default();
     // By region and rank: calls, waited, last, caused.
     let mut sums: BTreeMap<(u32, u32), (u64, i64, u64, i64)> = BTreeMap::new();
-    for row in profile.waits.iter().flatten().filter(|row| ranks.contains(&row.rank)) {
-        let sum = sums.entry((paths[row.path as usize].region, row.rank)).or_default();
-        *sum = (sum.0 + row.calls, sum.1 + row.wait_ns, sum.2 + row.last, sum.3 + row.caused_ns);
+    for row in profile.waits.iter().flatten().filter(|row| is_among(ranks, row.rank)) {
+        let (calls, wait_ns, last, caused_ns) =
+            sums.entry((paths[row.path as usize].region, row.rank)).or_default();
+        *calls = calls.saturating_add(row.calls);
+        *wait_ns = wait_ns.saturating_add(row.wait_ns);
+        *last = last.saturating_add(row.last);
+        *caused_ns = caused_ns.saturating_add(row.caused_ns);
     }
     let mut regions: BTreeMap<u32, Waiting> = BTreeMap::new();
     for ((region, rank), (calls, wait_ns, last, caused_ns)) in sums {
@@ -85,7 +92,8 @@ pub fn waiting(profile: &MergedProfile, ranks: &[u32]) -> Vec<Waiting> {
             caused_ns,
             ..Waiting::default()
         });
-        (waiting.calls, waiting.wait_ns) = (waiting.calls + calls, waiting.wait_ns + wait_ns);
+        waiting.calls = waiting.calls.saturating_add(calls);
+        waiting.wait_ns = waiting.wait_ns.saturating_add(wait_ns);
         if caused_ns > waiting.caused_ns {
             (waiting.latest, waiting.last, waiting.caused_ns) = (rank, (last, calls), caused_ns);
         }
@@ -104,7 +112,7 @@ pub fn notes(profile: &MergedProfile, ranks: &[u32]) -> Vec<String> {
         .paths
         .iter()
         .flatten()
-        .filter(|path| ranks.contains(&path.rank))
+        .filter(|path| is_among(ranks, path.rank))
         .map(|path| path.self_ns)
         .fold(0, i64::saturating_add);
     let counts = |ns: i64| ns as f64 >= LEAST_PART * all_ns as f64 && ns > 0;
@@ -194,6 +202,21 @@ mod tests {
             caused_ns: 990,
         };
         assert_eq!(waiting, [expected]);
+    }
+
+    #[test]
+    fn sums_of_a_damaged_profile_stop_at_the_largest() {
+        let mut profile = three_ranks();
+        for number in [i64::MAX, i64::MIN] {
+            profile.paths.iter_mut().flatten().for_each(|path| path.self_ns = number);
+            for row in profile.waits.iter_mut().flatten() {
+                (row.calls, row.last, row.wait_ns, row.caused_ns) = (u64::MAX, u64::MAX, number, number);
+            }
+            assert_eq!(losses(&profile, &[0, 1, 2]).len(), 2);
+            let waiting = waiting(&profile, &[0, 1, 2]);
+            assert_eq!((waiting[0].calls, waiting[0].wait_ns), (u64::MAX, number));
+            super::notes(&profile, &[0, 1, 2]);
+        }
     }
 
     #[test]

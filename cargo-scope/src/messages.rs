@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use scope_runtime::profile::{MessageKind, MessageSizes};
 use serde_json::{Value, json};
 
+use crate::export::is_among;
 use crate::imbalance;
 use crate::merged::{MergedProfile, MessageRow};
 use crate::names::visible;
@@ -20,7 +21,7 @@ struct Sums {
     sizes: MessageSizes,
 }
 
-/// The tables of these ranks; a line where there is nothing to show.
+/// The tables of these ranks, given in ascending order; a line where there is nothing to show.
 pub fn report(profile: &MergedProfile, ranks: &[u32]) -> String {
     let tables = [messages(profile, ranks), waiting(profile, ranks), clocks(profile, ranks)];
     let tables: Vec<String> = tables.into_iter().flatten().collect();
@@ -32,7 +33,7 @@ pub fn report(profile: &MergedProfile, ranks: &[u32]) -> String {
 
 fn messages(profile: &MergedProfile, ranks: &[u32]) -> Option<String> {
     let mut sums: BTreeMap<(String, &str), Sums> = BTreeMap::new();
-    for row in profile.messages.iter().flatten().filter(|row| ranks.contains(&row.rank)) {
+    for row in profile.messages.iter().flatten().filter(|row| is_among(ranks, row.rank)) {
         let sum = sums.entry((path_name(profile, row.path), kind_name(row.kind))).or_default();
         sum.ranks.insert(row.rank);
         sum.peers.extend((row.peer >= 0).then_some(row.peer));
@@ -71,17 +72,18 @@ fn waiting(profile: &MergedProfile, ranks: &[u32]) -> Option<String> {
 fn clocks(profile: &MergedProfile, ranks: &[u32]) -> Option<String> {
     let heads = ["clock of", "behind rank 0", "uncertainty"];
     let mut rows = vec![heads.map(String::from)];
-    let of_ranks = profile.clocks.iter().flatten().filter(|row| ranks.contains(&row.rank));
+    let of_ranks = profile.clocks.iter().flatten().filter(|row| is_among(ranks, row.rank));
     rows.extend(
         of_ranks
             .map(|row| [format!("rank {}", row.rank), duration(row.offset_ns), duration(row.uncertainty_ns)]),
     );
-    (rows.len() > 1).then(|| aligned(&rows, b"<>>"))
+    let note = "A difference that is not larger than its uncertainty counts as none.\n";
+    (rows.len() > 1).then(|| aligned(&rows, b"<>>") + note)
 }
 
-/// The rows as JSON, of these ranks: messages, waits and clocks.
+/// The rows as JSON, of these ranks, given in ascending order: messages, waits and clocks.
 pub fn json(profile: &MergedProfile, ranks: &[u32]) -> [(&'static str, Value); 3] {
-    let is_of_ranks = |rank: u32| ranks.contains(&rank);
+    let is_of_ranks = |rank: u32| is_among(ranks, rank);
     let path = |path: u64| path_names(profile, path);
     let messages = profile.messages.iter().flatten().filter(|row| is_of_ranks(row.rank)).map(|row| {
         json!({
@@ -207,6 +209,7 @@ MPI_Barrier                    4  700 ns         1            2 of 2
 
 clock of  behind rank 0  uncertainty
 rank 1        -1.500 us        40 ns
+A difference that is not larger than its uncertainty counts as none.
 ";
         let text = report(&two_ranks(), &[0, 1]);
         let squeezed = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -49,17 +49,15 @@ impl NamedPaths {
     }
 
     /// Adds one tree; `ids` has the region of every name so far. Gives where each of its paths went.
-    pub(crate) fn add<'a>(
-        &mut self,
-        ids: &mut HashMap<&'a str, RegionId>,
-        tree: &'a NamedPaths,
-    ) -> Vec<PathId> {
+    pub(crate) fn add(&mut self, ids: &mut HashMap<String, RegionId>, tree: &NamedPaths) -> Vec<PathId> {
         let mut paths: Vec<PathId> = Vec::with_capacity(tree.paths.nodes().len());
         for node in tree.paths.nodes() {
             let name = tree.name(node.region);
-            let region = *ids.entry(name).or_insert_with(|| {
+            let region = ids.get(name).copied().unwrap_or_else(|| {
+                let region = RegionId(self.names.len() as u32);
                 self.names.push(name.to_string());
-                RegionId(self.names.len() as u32 - 1)
+                ids.insert(name.to_string(), region);
+                region
             });
             let path = self.paths.step(node.parent.map(|parent| paths[parent.0 as usize]), region);
             self.paths.add_totals(path, node);

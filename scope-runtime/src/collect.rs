@@ -214,7 +214,7 @@ impl Merger {
             self.add_tasks(rank, recording);
         }
         self.waits.add(rank, &recording.profile().collectives)?;
-        let profile = Profile { collectives: Vec::new(), ..recording.profile().clone() };
+        let profile = recording.profile().without_collectives();
         self.heads.push(Head {
             path: path.to_path_buf(),
             info: recording.info().clone(),

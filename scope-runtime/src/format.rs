@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64};
 /// First bytes of every recording.
 pub(crate) const MAGIC: [u8; 8] = *b"SCOPEREC";
 /// Version of the layout described here; a reader refuses any other.
-pub const FORMAT_VERSION: u32 = 1;
+pub const FORMAT_VERSION: u32 = 2;
 /// Size of the header, and the alignment of pool segments.
 pub(crate) const PAGE: u64 = 4096;
 /// Alignment of blocks.

@@ -162,7 +162,8 @@ impl JobTotals {
         for _ in 0..fields.u32()? {
             let parent = match fields.u32()? {
                 u32::MAX => None,
-                parent => Some(parent as usize).filter(|&parent| parent < totals.paths.len()),
+                parent if (parent as usize) < totals.paths.len() => Some(parent as usize),
+                _ => return None,
             };
             let name = fields.text()?;
             let (ranks, calls, open) = (fields.u32()?, fields.u64()?, fields.u64()?);
@@ -182,7 +183,7 @@ impl JobTotals {
                 most_rank,
             });
         }
-        Some(totals)
+        fields.0.is_empty().then_some(totals)
     }
 
     /// The totals as a table, a tree with the longest first; times are those of one rank.
@@ -194,7 +195,7 @@ impl JobTotals {
             let path = &self.paths[place];
             let name = shorten(&visible(&path.name), MOST_LETTERS);
             lines.push([
-                format!("{:indent$}{name}", "", indent = 2 * depth),
+                format!("{:indent$}{name}", "", indent = 2 * depth.min(MOST_LEVELS)),
                 count(path.ranks.into()),
                 format!("{}{}", count(path.calls), if path.open > 0 { "*" } else { "" }),
                 duration(path.mean_ns()),
@@ -257,6 +258,8 @@ impl JobTotals {
 
 /// Most rows of a table, not counting what is above them.
 const MOST_ROWS: usize = 40;
+/// Levels from here on are shown at one place: what is deeper than a line is wide is no tree any more.
+const MOST_LEVELS: usize = 16;
 /// Most letters of a name.
 const MOST_LETTERS: usize = 48;
 
@@ -336,6 +339,19 @@ mod tests {
             text.contains("  b            3      3   40 ns   20 ns   50 ns      25.0%   rank 1\n"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn a_table_of_a_very_deep_path_is_not_wider_for_it() {
+        let mut paths = PathTree::default();
+        let mut path = paths.step(None, RegionId(0));
+        for _ in 0..40_000 {
+            path = paths.step(Some(path), RegionId(0));
+        }
+        // Longer than what is above it, as a damaged recording may have it.
+        paths.add_call(path, 7, 7, false);
+        let text = JobTotals::of_rank(&Profile { paths, ..profile(0, &[]) }).render();
+        assert!(text.lines().all(|line| line.len() < 200));
     }
 
     #[test]

@@ -144,6 +144,11 @@ impl Guard {
     const fn new(token: u64) -> Guard {
         Guard { token, not_send: PhantomData }
     }
+
+    #[cfg(feature = "mpi")]
+    pub(crate) fn is_recorded(&self) -> bool {
+        self.token != 0
+    }
 }
 
 impl Drop for Guard {

@@ -337,14 +337,17 @@ pub struct PollRow {
     pub duration_ns: i64,
 }
 
+/// No job has more ranks; a mistyped or damaged number must not fill the memory.
+pub const MAX_RANKS: u32 = 1 << 24;
+
 impl MergedProfile {
     /// Number of ranks: the larger of the metadata's `mpi_size` and the highest rank of a row
-    /// plus one; 0 without rows.
+    /// plus one; 0 without rows. A size that no job has does not count.
     pub fn ranks(&self) -> u32 {
-        let highest = self.rows.iter().map(|row| row.rank + 1).max().unwrap_or(0);
+        let highest = self.rows.iter().map(|row| row.rank.saturating_add(1)).max().unwrap_or(0);
         match self.metadata_value("mpi_size") {
             Some(&MetadataValue::Integer(size)) if highest > 0 => {
-                highest.max(u32::try_from(size).unwrap_or(0))
+                highest.max(u32::try_from(size).ok().filter(|&size| size <= MAX_RANKS).unwrap_or(0))
             }
             _ => highest,
         }

@@ -1,7 +1,8 @@
 //! What one rank recorded: its regions, lanes and totals, as values.
 //!
 //! A [`Profile`] is made by replaying a recording, inside the program at finalize or later by
-//! `cargo scope`; it holds no event, so its size does not depend on the length of the run.
+//! `cargo scope`; it holds no event, so its size does not depend on the length of the run. Only
+//! [`Profile::collectives`] does, which a program does not keep of itself.
 
 use crate::totals::{PathId, PathTree};
 
@@ -64,7 +65,8 @@ pub struct Profile {
     pub timeline_end_ns: Option<i64>,
     /// What was sent, received, read and written, per path, kind and peer, in this order.
     pub messages: Vec<Messages>,
-    /// Collective calls, lane by lane, as far as the timeline goes.
+    /// Collective calls, lane by lane, as far as the timeline goes; none in what a program makes of its own
+    /// recording, where they would take memory.
     pub collectives: Vec<CollectiveCall>,
     /// First and last time of the recording, ns on the recording clock.
     pub start_ns: i64,
@@ -161,6 +163,20 @@ pub struct CollectiveCall {
 }
 
 impl Profile {
+    /// A copy without the collective calls, of which there may be many.
+    #[cfg(feature = "profile-file")]
+    pub(crate) fn without_collectives(&self) -> Profile {
+        Profile {
+            rank: self.rank,
+            regions: self.regions.clone(),
+            lanes: self.lanes.clone(),
+            paths: self.paths.clone(),
+            messages: self.messages.clone(),
+            collectives: Vec::new(),
+            ..*self
+        }
+    }
+
     /// The regions that have calls cut at the end of recording, in the order of [`Profile::regions`].
     pub fn open_regions(&self) -> Vec<&Region> {
         let mut ids: Vec<_> =

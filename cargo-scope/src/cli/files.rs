@@ -32,7 +32,7 @@ pub struct InspectOptions {
     #[arg(long, conflicts_with_all = ["flat", "sort", "columns", "top"])]
     pub cost: bool,
     /// Show what MPI did: messages by call path, waiting in collective calls, clocks of the ranks
-    #[arg(long, conflicts_with_all = ["flat", "sort", "columns", "top", "cost", "json"])]
+    #[arg(long, conflicts_with_all = ["flat", "sort", "columns", "top", "cost", "json", "include", "exclude"])]
     pub mpi: bool,
     /// Show a row for each region, with its calls from everywhere, instead of the tree of call paths
     #[arg(long)]

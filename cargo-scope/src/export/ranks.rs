@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::Error;
+use crate::merged::MAX_RANKS;
 
 /// Ranks to export, parsed from text such as `0,2-4` or `all`.
 ///
@@ -24,9 +25,6 @@ pub enum Ranks {
     /// These, in ascending order without repeats.
     List(Vec<u32>),
 }
-
-/// No run has more; a mistyped range must not fill the memory.
-const MAX_RANK: u32 = 1 << 24;
 
 impl FromStr for Ranks {
     type Err = Error;
@@ -57,7 +55,7 @@ impl FromStr for Ranks {
 
 fn number(text: &str) -> Option<u32> {
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    text.parse().ok().filter(|&rank| digits && rank < MAX_RANK)
+    text.parse().ok().filter(|&rank| digits && rank < MAX_RANKS)
 }
 
 impl fmt::Display for Ranks {
@@ -97,6 +95,11 @@ impl Ranks {
             },
         }
     }
+}
+
+/// Whether `rank` is one of `ranks`, which are in ascending order.
+pub(crate) fn is_among(ranks: &[u32], rank: u32) -> bool {
+    ranks.binary_search(&rank).is_ok()
 }
 
 #[cfg(test)]

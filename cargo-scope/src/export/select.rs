@@ -1,5 +1,6 @@
 //! The calls of the selected ranks and regions, nested.
 
+use std::cell::OnceCell;
 use std::collections::HashMap;
 
 use regex::Regex;
@@ -24,6 +25,8 @@ pub(super) struct Selected<'a> {
     /// Position in the profile's rows by rank and region.
     rows: HashMap<(u32, u32), usize>,
     view: View,
+    /// Positions of the view's paths in the profile's, by rank; those of a rank in ascending order.
+    paths: OnceCell<HashMap<u32, Vec<usize>>>,
 }
 
 impl<'a> Selected<'a> {
@@ -42,7 +45,7 @@ impl<'a> Selected<'a> {
         let ranks = selection.ranks.resolve(profile.ranks().max(1))?;
         let rows =
             profile.rows.iter().enumerate().map(|(index, row)| ((row.rank, row.region), index)).collect();
-        Ok(Selected { profile, ranks, order, kept, rows, view: selection.view })
+        Ok(Selected { profile, ranks, order, kept, rows, view: selection.view, paths: OnceCell::new() })
     }
 
     /// The same for what is drawn or nested.
@@ -123,22 +126,18 @@ impl<'a> Selected<'a> {
     /// They come from the totals where the profile has some: its events are not all then, or do not
     /// say when they ran. Where it has totals per region only, each region is a path of one step.
     pub(super) fn totals(&self, rank: u32) -> Option<(PathTree, RegionTable)> {
-        let made: Vec<PathRow>;
         let rows = match self.view {
-            _ if self.profile.has_regions_only() => {
-                let totals = self.profile.rows.iter().zip(self.profile.aggregates.iter().flatten());
-                let called = totals.filter(|(_, totals)| totals.count > 0);
-                made = called.map(|(row, totals)| PathRow::of_region(row, totals)).collect();
-                &made
+            _ if self.profile.has_regions_only() => self.region_totals(rank),
+            View::Busy => self.paths_of(rank, self.profile.paths.as_ref()?),
+            View::Linked => {
+                self.paths_of(rank, self.profile.linked_paths.as_ref().or(self.profile.paths.as_ref())?)
             }
-            View::Busy => self.profile.paths.as_ref()?,
-            View::Linked => self.profile.linked_paths.as_ref().or(self.profile.paths.as_ref())?,
             View::WallByLane => return None,
             View::Wall => {
                 self.profile.tasks.as_ref()?;
                 let paths = view::wall_paths(self.profile, rank)?;
-                made = paths.nodes().iter().map(|node| PathRow::new(rank, node.region.0, node)).collect();
-                &made
+                let rows = paths.nodes().iter().map(|node| PathRow::new(rank, node.region.0, node));
+                rows.enumerate().collect()
             }
         };
         let mut regions = RegionTable::default();
@@ -151,25 +150,46 @@ impl<'a> Selected<'a> {
         }
         let mut tree = PathTree::default();
         // What a path has become: hidden regions leave their time to the nearest kept one.
-        let mut kept: Vec<Option<PathId>> = Vec::with_capacity(rows.len());
-        for row in rows {
-            let parent = usize::try_from(row.parent).ok().and_then(|parent| kept[parent]);
-            if row.rank != rank {
-                kept.push(None);
-                continue;
-            }
+        let mut kept: Vec<(usize, Option<PathId>)> = Vec::with_capacity(rows.len());
+        for (position, row) in rows {
+            let parent = usize::try_from(row.parent).ok();
+            let parent = parent.and_then(|parent| {
+                let place = kept.binary_search_by_key(&parent, |&(position, _)| position).ok()?;
+                kept[place].1
+            });
             if !self.kept[row.region as usize] {
                 if let Some(parent) = parent {
                     tree.add_self(parent, row.self_ns);
                 }
-                kept.push(parent);
+                kept.push((position, parent));
                 continue;
             }
             let path = tree.step(parent, RegionId(row.region));
             tree.add_totals(path, &row.totals(parent));
-            kept.push(Some(path));
+            kept.push((position, Some(path)));
         }
         Some((tree, regions))
+    }
+
+    /// The paths of `rank` and their positions in `all`, which are the same in each call.
+    fn paths_of(&self, rank: u32, all: &[PathRow]) -> Vec<(usize, PathRow)> {
+        let by_rank = self.paths.get_or_init(|| {
+            let mut by_rank: HashMap<u32, Vec<usize>> = HashMap::new();
+            all.iter().enumerate().for_each(|(at, path)| by_rank.entry(path.rank).or_default().push(at));
+            by_rank
+        });
+        by_rank.get(&rank).into_iter().flatten().map(|&at| (at, all[at])).collect()
+    }
+
+    /// The regions of `rank` as paths of one step, with the positions of their rows.
+    fn region_totals(&self, rank: u32) -> Vec<(usize, PathRow)> {
+        let regions = 0..self.profile.names.len() as u32;
+        let mut rows: Vec<usize> =
+            regions.filter_map(|region| self.rows.get(&(rank, region))).copied().collect();
+        rows.sort_unstable();
+        let totals = self.profile.aggregates.as_deref().unwrap_or_default();
+        let called = rows.into_iter().filter(|&row| totals[row].count > 0);
+        called.map(|row| (row, PathRow::of_region(&self.profile.rows[row], &totals[row]))).collect()
     }
 
     /// The call paths of `rank`.
@@ -183,9 +203,12 @@ impl<'a> Selected<'a> {
 
     /// The call paths of all selected ranks, added up.
     pub(super) fn all_paths(&self) -> Result<NamedPaths, Error> {
-        // Rank by rank, so that the calls of one rank at a time are in memory twice.
-        let trees: Vec<_> = self.ranks.iter().map(|&rank| self.paths(rank)).collect::<Result<_, _>>()?;
-        Ok(NamedPaths::merged(&trees))
+        // Rank by rank, so that the calls and paths of one rank at a time are in memory twice.
+        let (mut all, mut ids) = (NamedPaths::default(), HashMap::new());
+        for &rank in &self.ranks {
+            all.add(&mut ids, &self.paths(rank)?);
+        }
+        Ok(all)
     }
 }
 

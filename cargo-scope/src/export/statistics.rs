@@ -119,7 +119,7 @@ pub fn statistics(
         sums.push(RankSums::new(paths, by));
         samples.add_rank(&calls, by);
     }
-    let (paths, mut statistics) = add_up(&sums);
+    let (paths, mut statistics) = add_up(sums.into_iter().map(Ok))?;
     for (statistics, spread) in statistics.iter_mut().zip(samples.spreads(&paths)) {
         statistics.spread = spread;
     }
@@ -135,8 +135,7 @@ pub fn rank_statistics(
     selection: &Selection,
 ) -> Result<(NamedPaths, Vec<CallStatistics>), Error> {
     let selected = Selected::new(profile, selection)?;
-    let sums = selected.ranks.iter().map(|&rank| Ok(RankSums::new(selected.paths(rank)?, By::Path)));
-    Ok(add_up(&sums.collect::<Result<Vec<_>, Error>>()?))
+    add_up(selected.ranks.iter().map(|&rank| Ok(RankSums::new(selected.paths(rank)?, By::Path))))
 }
 
 /// The sums of one rank.
@@ -160,7 +159,7 @@ impl RankSums {
         for node in paths.paths.nodes() {
             let (total_ns, cancelled) = sums[node.region.0 as usize].get_or_insert_default();
             *total_ns = total_ns.saturating_add(node.wall_ns);
-            *cancelled += node.cancelled;
+            *cancelled = cancelled.saturating_add(node.cancelled);
         }
         for ((region, totals), sums) in (0..).map(RegionId).zip(all).zip(sums) {
             let Some((sum_ns, cancelled)) = sums else { continue };
@@ -186,11 +185,14 @@ impl RankSums {
     }
 }
 
-/// All ranks together.
-fn add_up(ranks: &[RankSums]) -> (NamedPaths, Vec<CallStatistics>) {
+/// All ranks together, of which one at a time needs to be in memory.
+fn add_up(
+    ranks: impl Iterator<Item = Result<RankSums, Error>>,
+) -> Result<(NamedPaths, Vec<CallStatistics>), Error> {
     let (mut all, mut ids) = (NamedPaths::default(), HashMap::new());
     let mut by_rank: Vec<Vec<i64>> = Vec::new();
     for rank in ranks {
+        let rank = rank?;
         let places = all.add(&mut ids, &rank.paths);
         by_rank.resize_with(all.paths.nodes().len(), Vec::new);
         for ((place, node), total_ns) in places.iter().zip(rank.paths.paths.nodes()).zip(&rank.total_ns) {
@@ -208,7 +210,7 @@ fn add_up(ranks: &[RankSums]) -> (NamedPaths, Vec<CallStatistics>) {
         ..CallStatistics::of_path(node)
     });
     let statistics = statistics.collect();
-    (all, statistics)
+    Ok((all, statistics))
 }
 
 fn imbalance_percent(by_rank: &[i64]) -> f64 {

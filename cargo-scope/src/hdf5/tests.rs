@@ -134,6 +134,19 @@ fn what_ranks_did_together_comes_back_and_belongs_to_their_paths() {
     }
 }
 
+#[test]
+fn a_rank_that_no_job_has_is_refused() {
+    let mut wrong = profile();
+    wrong.rows[1].rank = u32::MAX;
+    let folder = tempfile::tempdir().unwrap();
+    let error = write(&wrong, &folder.path().join("profile.h5")).unwrap_err().to_string();
+    assert!(error.contains("rank_region_index/ranks") && error.contains("4294967295"), "{error}");
+    wrong.metadata.push(("mpi_size".into(), MetadataValue::Integer(u32::MAX.into())));
+    assert_eq!(wrong.ranks(), u32::MAX);
+    wrong.rows[1].rank = 6;
+    assert_eq!(wrong.ranks(), 7);
+}
+
 /// A rank without tasks, one with them, and one without again: what they have not recorded is unknown.
 #[test]
 fn events_in_pieces_make_the_file_of_all_together() {

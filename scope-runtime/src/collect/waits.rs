@@ -30,6 +30,8 @@ struct Last {
     rank: u32,
     path: u32,
     ranks: u32,
+    /// The rank that was added last.
+    newest: u32,
 }
 
 /// The call of one rank.
@@ -84,8 +86,9 @@ impl Waits {
         for call in calls {
             let key = u64::from(call.communicator) << 32 | u64::from(call.number);
             let (path, start_ns) = (call.path.0, call.start_ns);
-            let last = self.last.entry(key).or_insert(Last { start_ns, rank, path, ranks: 0 });
-            last.ranks += 1;
+            let last = self.last.entry(key).or_insert(Last { start_ns, rank, path, ranks: 1, newest: rank });
+            last.ranks += u32::from(last.newest != rank);
+            last.newest = rank;
             if start_ns > last.start_ns {
                 (last.start_ns, last.rank, last.path) = (start_ns, rank, path);
             }
@@ -167,6 +170,13 @@ mod tests {
         let rows = waits.finish(&HashMap::new()).unwrap();
         assert_eq!(rows.iter().map(|row| row.last).sum::<u64>(), 1);
         assert_eq!(rows.iter().map(|row| row.wait_ns).sum::<i64>(), 0);
+    }
+
+    #[test]
+    fn a_rank_is_not_compared_with_itself() {
+        let mut waits = Waits::default();
+        waits.add(0, &[call(0, 0, 5, 9), call(0, 0, 7, 9)]).unwrap();
+        assert_eq!(waits.finish(&HashMap::new()).unwrap(), []);
     }
 
     #[test]

@@ -29,8 +29,13 @@ impl Call {
         if STATE.load(Relaxed) == OFF || INSIDE.get() || !are_recorded() {
             return None;
         }
+        let guard = site.enter();
+        // Its messages would be those of the call around it.
+        if !guard.is_recorded() {
+            return None;
+        }
         INSIDE.set(true);
-        Some(Call(site.enter()))
+        Some(Call(guard))
     }
 }
 
@@ -57,7 +62,8 @@ fn are_recorded() -> bool {
 /// Defines functions of MPI in front of those of the library, which go by the same names with a `P`
 /// before them. Each is a region. What is done beside the call, where that is recorded: nothing (`only`),
 /// something `before` it, or `after` it when it has succeeded; `collective`, with the communicator first,
-/// before it and with its number behind it; `around`, which calls `real` itself.
+/// before it and with its number behind it; `begins` the same for one that is waited for later; `around`,
+/// which calls `real` itself.
 macro_rules! calls {
     ($( fn $name:ident($($arg:ident: $ty:ty),* $(,)?) $kind:ident $body:tt )*) => {$(
         #[unsafe(no_mangle)]
@@ -72,6 +78,7 @@ macro_rules! calls {
             // ask for.
             unsafe {
                 if call.is_none() {
+                    $crate::mpi::call::unrecorded!($kind $body);
                     real($($arg),*)
                 } else {
                     $crate::mpi::call::body!(real($($arg),*), $kind $body)
@@ -105,9 +112,34 @@ macro_rules! body {
         }
         result
     }};
+    ($real:expr, begins { $comm:ident; $($before:tt)* }) => {{
+        $($before)*
+        begin_collective($comm);
+        $real
+    }};
     ($real:expr, around { $($around:tt)* }) => {{ $($around)* }};
 }
 pub(super) use body;
+
+/// What is done beside a call that is not recorded, see [`calls!`]: collective calls count all the same, so
+/// that their numbers are those of the other ranks.
+macro_rules! unrecorded {
+    (collective { $comm:ident; $($before:tt)* }) => {
+        $crate::mpi::call::pass($comm)
+    };
+    (begins { $comm:ident; $($before:tt)* }) => {
+        $crate::mpi::call::pass($comm)
+    };
+    ($kind:ident $body:tt) => {};
+}
+pub(super) use unrecorded;
+
+/// Counts a collective call that is not recorded.
+pub(super) fn pass(comm: MPI_Comm) {
+    if !INSIDE.get() && are_recorded() {
+        communicators::begin_collective(comm);
+    }
+}
 
 /// The bytes of `count` items.
 pub(super) fn size(count: c_int, datatype: MPI_Datatype) -> u64 {

@@ -10,7 +10,7 @@ use mpi_sys::{
 
 use super::call::{calls, list, message, sent, size};
 use super::collectives::*;
-use super::communicators::{begin_collective, begun, made};
+use super::communicators::{begin_collective, begun, freed, made};
 use super::requests::{access, free, free_window, probed, receive, send_init, start, window};
 use crate::profile::MessageKind;
 
@@ -122,7 +122,7 @@ calls! {
 // Collective operations: what a rank hands in, or takes where there is a single source.
 calls! {
     fn MPI_Barrier(comm: MPI_Comm) collective { comm;  }
-    fn MPI_Ibarrier(comm: MPI_Comm, request: *mut MPI_Request) before {  begin_collective(comm); }
+    fn MPI_Ibarrier(comm: MPI_Comm, request: *mut MPI_Request) begins { comm; }
     fn MPI_Bcast(
         buffer: *mut c_void, count: c_int, datatype: MPI_Datatype, root: c_int, comm: MPI_Comm,
     ) collective {
@@ -132,9 +132,8 @@ calls! {
     fn MPI_Ibcast(
         buffer: *mut c_void, count: c_int, datatype: MPI_Datatype, root: c_int, comm: MPI_Comm,
         request: *mut MPI_Request,
-    ) before {
+    ) begins { comm;
         one_source(comm, root, size(count, datatype));
-        begin_collective(comm);
     }
     fn MPI_Reduce(
         sendbuf: *const c_void, recvbuf: *mut c_void, count: c_int, datatype: MPI_Datatype, op: MPI_Op,
@@ -146,9 +145,8 @@ calls! {
     fn MPI_Ireduce(
         sendbuf: *const c_void, recvbuf: *mut c_void, count: c_int, datatype: MPI_Datatype, op: MPI_Op,
         root: c_int, comm: MPI_Comm, request: *mut MPI_Request,
-    ) before {
+    ) begins { comm;
         handed_to(comm, root, size(count, datatype));
-        begin_collective(comm);
     }
     fn MPI_Allreduce(
         sendbuf: *const c_void, recvbuf: *mut c_void, count: c_int, datatype: MPI_Datatype, op: MPI_Op,
@@ -160,9 +158,8 @@ calls! {
     fn MPI_Iallreduce(
         sendbuf: *const c_void, recvbuf: *mut c_void, count: c_int, datatype: MPI_Datatype, op: MPI_Op,
         comm: MPI_Comm, request: *mut MPI_Request,
-    ) before {
+    ) begins { comm;
         shared(comm, size(count, datatype));
-        begin_collective(comm);
     }
     fn MPI_Scan(
         sendbuf: *const c_void, recvbuf: *mut c_void, count: c_int, datatype: MPI_Datatype, op: MPI_Op,
@@ -174,9 +171,8 @@ calls! {
     fn MPI_Iscan(
         sendbuf: *const c_void, recvbuf: *mut c_void, count: c_int, datatype: MPI_Datatype, op: MPI_Op,
         comm: MPI_Comm, request: *mut MPI_Request,
-    ) before {
+    ) begins { comm;
         shared(comm, size(count, datatype));
-        begin_collective(comm);
     }
     fn MPI_Exscan(
         sendbuf: *const c_void, recvbuf: *mut c_void, count: c_int, datatype: MPI_Datatype, op: MPI_Op,
@@ -188,9 +184,8 @@ calls! {
     fn MPI_Iexscan(
         sendbuf: *const c_void, recvbuf: *mut c_void, count: c_int, datatype: MPI_Datatype, op: MPI_Op,
         comm: MPI_Comm, request: *mut MPI_Request,
-    ) before {
+    ) begins { comm;
         shared(comm, size(count, datatype));
-        begin_collective(comm);
     }
     fn MPI_Gather(
         sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype, recvbuf: *mut c_void,
@@ -202,9 +197,8 @@ calls! {
     fn MPI_Igather(
         sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype, recvbuf: *mut c_void,
         recvcount: c_int, recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm, request: *mut MPI_Request,
-    ) before {
+    ) begins { comm;
         gathered(comm, root, (sendbuf, sendcount, sendtype), (recvcount, recvtype));
-        begin_collective(comm);
     }
     fn MPI_Gatherv(
         sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype, recvbuf: *mut c_void,
@@ -217,9 +211,8 @@ calls! {
         sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype, recvbuf: *mut c_void,
         recvcounts: *const c_int, displs: *const c_int, recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm,
         request: *mut MPI_Request,
-    ) before {
+    ) begins { comm;
         gathered(comm, root, (sendbuf, sendcount, sendtype), own_part(comm, sendbuf, recvcounts, recvtype));
-        begin_collective(comm);
     }
     fn MPI_Scatter(
         sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype, recvbuf: *mut c_void,
@@ -231,9 +224,8 @@ calls! {
     fn MPI_Iscatter(
         sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype, recvbuf: *mut c_void,
         recvcount: c_int, recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm, request: *mut MPI_Request,
-    ) before {
+    ) begins { comm;
         scattered(comm, root, (sendcount, sendtype), (recvbuf, recvcount, recvtype));
-        begin_collective(comm);
     }
     fn MPI_Scatterv(
         sendbuf: *const c_void, sendcounts: *const c_int, displs: *const c_int, sendtype: MPI_Datatype,
@@ -246,9 +238,8 @@ calls! {
         sendbuf: *const c_void, sendcounts: *const c_int, displs: *const c_int, sendtype: MPI_Datatype,
         recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm,
         request: *mut MPI_Request,
-    ) before {
+    ) begins { comm;
         scattered(comm, root, own_part(comm, recvbuf, sendcounts, sendtype), (recvbuf, recvcount, recvtype));
-        begin_collective(comm);
     }
     fn MPI_Allgather(
         sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype, recvbuf: *mut c_void,
@@ -260,9 +251,8 @@ calls! {
     fn MPI_Iallgather(
         sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype, recvbuf: *mut c_void,
         recvcount: c_int, recvtype: MPI_Datatype, comm: MPI_Comm, request: *mut MPI_Request,
-    ) before {
+    ) begins { comm;
         handed_in(comm, (sendbuf, sendcount, sendtype), (recvcount, recvtype), 1);
-        begin_collective(comm);
     }
     fn MPI_Allgatherv(
         sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype, recvbuf: *mut c_void,
@@ -275,9 +265,8 @@ calls! {
         sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype, recvbuf: *mut c_void,
         recvcounts: *const c_int, displs: *const c_int, recvtype: MPI_Datatype, comm: MPI_Comm,
         request: *mut MPI_Request,
-    ) before {
+    ) begins { comm;
         handed_in(comm, (sendbuf, sendcount, sendtype), own_part(comm, sendbuf, recvcounts, recvtype), 1);
-        begin_collective(comm);
     }
     fn MPI_Alltoall(
         sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype, recvbuf: *mut c_void,
@@ -289,9 +278,8 @@ calls! {
     fn MPI_Ialltoall(
         sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype, recvbuf: *mut c_void,
         recvcount: c_int, recvtype: MPI_Datatype, comm: MPI_Comm, request: *mut MPI_Request,
-    ) before {
+    ) begins { comm;
         handed_in(comm, (sendbuf, sendcount, sendtype), (recvcount, recvtype), others(comm));
-        begin_collective(comm);
     }
     fn MPI_Alltoallv(
         sendbuf: *const c_void, sendcounts: *const c_int, sdispls: *const c_int, sendtype: MPI_Datatype,
@@ -305,9 +293,8 @@ calls! {
         sendbuf: *const c_void, sendcounts: *const c_int, sdispls: *const c_int, sendtype: MPI_Datatype,
         recvbuf: *mut c_void, recvcounts: *const c_int, rdispls: *const c_int, recvtype: MPI_Datatype,
         comm: MPI_Comm, request: *mut MPI_Request,
-    ) before {
+    ) begins { comm;
         handed_in_parts(comm, (sendbuf, sendcounts, sendtype), (recvcounts, recvtype));
-        begin_collective(comm);
     }
     fn MPI_Alltoallw(
         sendbuf: *const c_void, sendcounts: *const c_int, sdispls: *const c_int,
@@ -321,9 +308,8 @@ calls! {
         sendbuf: *const c_void, sendcounts: *const c_int, sdispls: *const c_int,
         sendtypes: *const MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const c_int,
         rdispls: *const c_int, recvtypes: *const MPI_Datatype, comm: MPI_Comm, request: *mut MPI_Request,
-    ) before {
+    ) begins { comm;
         handed_in_types(comm, (sendbuf, sendcounts, sendtypes), (recvcounts, recvtypes));
-        begin_collective(comm);
     }
     fn MPI_Reduce_scatter(
         sendbuf: *const c_void, recvbuf: *mut c_void, recvcounts: *const c_int, datatype: MPI_Datatype,
@@ -335,9 +321,8 @@ calls! {
     fn MPI_Ireduce_scatter(
         sendbuf: *const c_void, recvbuf: *mut c_void, recvcounts: *const c_int, datatype: MPI_Datatype,
         op: MPI_Op, comm: MPI_Comm, request: *mut MPI_Request,
-    ) before {
+    ) begins { comm;
         shared(comm, sum_of(recvcounts, datatype, others(comm)));
-        begin_collective(comm);
     }
     fn MPI_Reduce_scatter_block(
         sendbuf: *const c_void, recvbuf: *mut c_void, recvcount: c_int, datatype: MPI_Datatype, op: MPI_Op,
@@ -349,9 +334,8 @@ calls! {
     fn MPI_Ireduce_scatter_block(
         sendbuf: *const c_void, recvbuf: *mut c_void, recvcount: c_int, datatype: MPI_Datatype, op: MPI_Op,
         comm: MPI_Comm, request: *mut MPI_Request,
-    ) before {
+    ) begins { comm;
         shared(comm, size(recvcount, datatype) * others(comm) as u64);
-        begin_collective(comm);
     }
 }
 
@@ -480,8 +464,8 @@ calls! {
     ) after {
         made(comm_dist_graph);
     }
-    fn MPI_Comm_free(comm: *mut MPI_Comm) only {}
-    fn MPI_Comm_disconnect(comm: *mut MPI_Comm) only {}
+    fn MPI_Comm_free(comm: *mut MPI_Comm) before { freed(comm); }
+    fn MPI_Comm_disconnect(comm: *mut MPI_Comm) before { freed(comm); }
     fn MPI_Comm_spawn(
         command: *const c_char, argv: *mut *mut c_char, maxprocs: c_int, info: MPI_Info, root: c_int,
         comm: MPI_Comm, intercomm: *mut MPI_Comm, array_of_errcodes: *mut c_int,

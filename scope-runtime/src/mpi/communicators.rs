@@ -69,18 +69,24 @@ pub(super) fn peers(comm: MPI_Comm) -> Peers {
     if comm == world || comm == null {
         return Peers::World;
     }
+    Peers::Some(known(comm).unwrap_or_else(|| register(comm)))
+}
+
+/// What was registered of a communicator.
+fn known(comm: MPI_Comm) -> Option<Arc<Known>> {
     let mut known: *mut c_void = std::ptr::null_mut();
     let mut is_known = 0;
     // SAFETY: the communicator was given to MPI; the rest is ours.
     unsafe { PMPI_Comm_get_attr(comm, key(), (&raw mut known).cast(), &raw mut is_known) };
     if is_known == 0 {
-        return Peers::Some(register(comm));
+        return None;
     }
     let known: *const Known = known.cast_const().cast();
-    // SAFETY: the attribute is what `register` made, and holds a count of its own until it is deleted.
+    // SAFETY: the attribute is what `register` made, which sets it once. It holds a count of its own until
+    // it is deleted with the communicator, which the caller still uses.
     unsafe {
         Arc::increment_strong_count(known);
-        Peers::Some(Arc::from_raw(known))
+        Some(Arc::from_raw(known))
     }
 }
 
@@ -102,6 +108,14 @@ pub(super) fn begun(comm: *const MPI_Comm, like: MPI_Comm) {
     lock(&BEGUN).get_or_insert_default().insert(number_of(unsafe { *comm }), nth);
 }
 
+/// A communicator is freed, maybe before it was used.
+pub(super) fn freed(comm: *const MPI_Comm) {
+    if let Some(begun) = lock(&BEGUN).as_mut() {
+        // SAFETY: it was given to MPI.
+        begun.remove(&number_of(unsafe { *comm }));
+    }
+}
+
 /// Communicator and number of a collective call that begins; `None` where there is nobody to wait for,
 /// or no side that waits for the other.
 pub(super) fn begin_collective(comm: MPI_Comm) -> Option<(u32, u32)> {
@@ -115,6 +129,13 @@ pub(super) fn begin_collective(comm: MPI_Comm) -> Option<(u32, u32)> {
 }
 
 fn register(comm: MPI_Comm) -> Arc<Known> {
+    static REGISTERING: Mutex<()> = Mutex::new(());
+    let _registering = lock(&REGISTERING);
+    // Another thread may have been first: an attribute that is set again deletes what it was, which others
+    // may be about to use.
+    if let Some(known) = known(comm) {
+        return known;
+    }
     let mut is_inter = 0;
     // SAFETY: the communicator was given to MPI; the rest is ours.
     unsafe { PMPI_Comm_test_inter(comm, &raw mut is_inter) };

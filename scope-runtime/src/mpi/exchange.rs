@@ -20,6 +20,15 @@ pub(super) struct Exchange {
     pub(super) rank: u32,
     pub(super) ranks: u32,
     pub(super) deadline: Instant,
+    pub(super) round: Round,
+}
+
+/// When the ranks talk. What was left behind where they gave up at the begin must not be taken for an answer
+/// at the end.
+#[derive(Clone, Copy)]
+pub(super) enum Round {
+    Begin,
+    End,
 }
 
 /// What a message is about.
@@ -48,7 +57,7 @@ impl Exchange {
         // SAFETY: the bytes stay where they are until they are sent: where that is not known to have
         // happened, for good.
         let begun = unsafe {
-            let (to, tag) = (to as c_int, tag as c_int);
+            let (to, tag) = (to as c_int, self.tag(tag));
             PMPI_Isend(bytes.as_ptr().cast(), len, RSMPI_UINT8_T, to, tag, self.comm, request.as_mut_ptr())
         };
         if begun != 0 {
@@ -70,7 +79,7 @@ impl Exchange {
         // SAFETY: the bytes stay where they are until they are received: where that is not known to
         // have happened, for good.
         let begun = unsafe {
-            let (from, tag) = (from as c_int, tag as c_int);
+            let (from, tag) = (from as c_int, self.tag(tag));
             let buffer = bytes.as_mut_ptr().cast();
             PMPI_Irecv(buffer, count, RSMPI_UINT8_T, from, tag, self.comm, request.as_mut_ptr())
         };
@@ -86,6 +95,10 @@ impl Exchange {
         unsafe { PMPI_Cancel(request) };
         std::mem::forget(bytes);
         Err(GaveUp)
+    }
+
+    fn tag(&self, tag: Tag) -> c_int {
+        (self.round as c_int) << 3 | tag as c_int
     }
 
     fn wait(&self, request: &mut MPI_Request) -> Result<(), GaveUp> {

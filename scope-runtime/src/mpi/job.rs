@@ -13,7 +13,7 @@ use mpi_sys::{
 };
 
 use super::call::Call;
-use super::exchange::{Exchange, GaveUp};
+use super::exchange::{Exchange, GaveUp, Round};
 use super::{clocks, combine};
 use crate::format::{Fields, kind};
 use crate::job::JobTotals;
@@ -87,7 +87,7 @@ fn begin_after(result: c_int) -> c_int {
         lane::unrecorded(|| {
             let job = Job::begin();
             if let (Some(job), Some(recorder)) = (&job, session::recorder()) {
-                let compared = clocks::compare(&job.exchange(TIMEOUT_AT_BEGIN));
+                let compared = clocks::compare(&job.exchange(Round::Begin, TIMEOUT_AT_BEGIN));
                 note_offset(recorder, compared);
             }
             *lock(&JOB) = job;
@@ -125,9 +125,9 @@ impl Job {
         made.then(|| Job { comm: unsafe { comm.assume_init() }, rank: rank as u32, ranks: ranks as u32 })
     }
 
-    fn exchange(&self, timeout: Duration) -> Exchange {
+    fn exchange(&self, round: Round, timeout: Duration) -> Exchange {
         let Job { comm, rank, ranks } = *self;
-        Exchange { comm, rank, ranks, deadline: Instant::now() + timeout }
+        Exchange { comm, rank, ranks, deadline: Instant::now() + timeout, round }
     }
 
     /// Compares the clocks of the ranks once more, and puts their totals together.
@@ -136,15 +136,14 @@ impl Job {
             report(format_args!("{problem}; waiting {} s", TIMEOUT.as_secs()));
             TIMEOUT
         });
-        let exchange = self.exchange(timeout);
-        match self.combine(recorder, &exchange) {
+        match self.combine(recorder, timeout) {
             Ok(Some(job)) => {
                 show(&job);
                 *lock(&TOTALS) = Some(job);
             }
             Ok(None) => {}
             Err(GaveUp) => {
-                exchange.give_up();
+                self.exchange(Round::End, Duration::ZERO).give_up();
                 if self.rank == 0 {
                     let seconds = timeout.as_secs_f64();
                     report(format_args!(
@@ -157,15 +156,17 @@ impl Job {
     }
 
     /// The totals of all ranks, on rank 0.
-    fn combine(&self, recorder: &'static Recorder, exchange: &Exchange) -> Result<Option<JobTotals>, GaveUp> {
+    fn combine(&self, recorder: &'static Recorder, timeout: Duration) -> Result<Option<JobTotals>, GaveUp> {
         // Before the totals, which are in ns of rank 0 from then on.
-        note_offset(recorder, Ok(clocks::compare(exchange)?));
+        note_offset(recorder, Ok(clocks::compare(&self.exchange(Round::End, timeout))?));
         let profile = finalize::so_far(recorder).map_err(|problem| {
             report(format_args!("{problem}"));
             GaveUp
         })?;
+        // How long reading took is no time in which a rank did not come: the others may have read as long.
+        let exchange = self.exchange(Round::End, timeout);
         // Where it stands is what MPI says: a launcher may have said nothing.
-        combine::combine(exchange, JobTotals::of_rank(&Profile { rank: self.rank, ..profile }))
+        combine::combine(&exchange, JobTotals::of_rank(&Profile { rank: self.rank, ..profile }))
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::layout::{DURATIONS, EVENTS, INDEX, LINKED_PATHS, MESSAGES, OPTIONAL_EVENTS, PATHS};
 use super::layout::{ROW_AGGREGATE, ROW_IDENTITY, START_DELTAS, WAITS};
-use crate::merged::{Events, MergedProfile, PathRow};
+use crate::merged::{Events, MAX_RANKS, MergedProfile, PathRow};
 
 /// What does not fit, and the dataset that it would be in.
 pub struct Mistake {
@@ -56,13 +56,17 @@ pub fn check_columns(events: &Events) -> Result<(), Mistake> {
     Ok(())
 }
 
-/// Region ids must name a region, and there is one row per rank and region.
+/// Region ids must name a region, and there is one row per rank, of those that a job can have, and region.
 fn check_identity(profile: &MergedProfile) -> Result<(), Mistake> {
     let mut seen = HashSet::with_capacity(profile.rows.len());
     for (position, row) in profile.rows.iter().enumerate() {
         if row.region as usize >= profile.names.len() {
             let cause = format!("names region {} of {} in row {position}", row.region, profile.names.len());
             return mistake(INDEX, ROW_IDENTITY[0].name, cause);
+        }
+        if row.rank >= MAX_RANKS {
+            let cause = format!("has rank {} in row {position}, and no job has so many", row.rank);
+            return mistake(INDEX, ROW_IDENTITY[1].name, cause);
         }
         if !seen.insert((row.rank, row.region)) {
             let cause =

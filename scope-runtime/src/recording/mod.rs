@@ -48,6 +48,8 @@ pub struct Recording {
     /// Where calls that are still open are cut: the last sign of life or event of any lane.
     cut_ticks: u64,
     profile: Profile,
+    /// Whether the profile has each collective call.
+    keeps_collectives: bool,
     /// Whether there are polls of async regions.
     is_async: bool,
     tasks: OnceLock<Tasks>,
@@ -154,16 +156,16 @@ impl Recording {
     pub fn open(path: &Path) -> Result<Recording, Error> {
         let fail = |problem| Error { path: path.to_owned(), problem };
         let file = File::open(path).map_err(|error| fail(error.into()))?;
-        Recording::read(file, path, |work| work()).map_err(fail)
+        Recording::read(file, path, true, |work| work()).map_err(fail)
     }
 
     /// Reads an open recording, which may still be written to. Threads that are started for it do
-    /// their work in `around`.
+    /// their work in `around`. Collective calls are left out, of which there may be more than fit into memory.
     pub(crate) fn from_file(file: File, path: &Path, around: Around) -> Result<Recording, Error> {
-        Recording::read(file, path, around).map_err(|problem| Error { path: path.to_owned(), problem })
+        Recording::read(file, path, false, around).map_err(|problem| Error { path: path.to_owned(), problem })
     }
 
-    fn read(file: File, path: &Path, around: Around) -> Result<Recording, Problem> {
+    fn read(file: File, path: &Path, keeps_collectives: bool, around: Around) -> Result<Recording, Problem> {
         let len = file.metadata()?.len();
         let head = Head::read(&file, len)?;
         let mut recording = Recording {
@@ -176,6 +178,7 @@ impl Recording {
             session_edges: Vec::new(),
             cut_ticks: head.last.ticks,
             profile: Profile::default(),
+            keeps_collectives,
             is_async: false,
             tasks: OnceLock::new(),
         };

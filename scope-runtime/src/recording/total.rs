@@ -90,7 +90,8 @@ impl Recording {
         let work = || {
             while let Some(number) = Some(next.fetch_add(1, Relaxed)).filter(|&number| number < results.len())
             {
-                let totaller = Totaller::new(&self.regions, self.scale);
+                let mut totaller = Totaller::new(&self.regions, self.scale);
+                totaller.keeps_collectives = self.keeps_collectives;
                 let result = self.replay(&self.lanes[number], totaller, Totaller::join);
                 let _ = results[number].set(result.map(Totaller::finish));
             }

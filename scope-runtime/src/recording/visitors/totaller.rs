@@ -21,6 +21,8 @@ pub(in crate::recording) struct Totaller<'a> {
     totals: LaneTotals,
     /// How to hang what was started elsewhere; else it is at the top.
     pub(in crate::recording) hang: Option<Hang<'a>>,
+    /// Whether collective calls are kept, each for itself.
+    pub(in crate::recording) keeps_collectives: bool,
     started_at: u64,
     /// Per path what is not in the tree yet: sums of calls that ran from begin to end.
     sums: Vec<Sums>,
@@ -189,7 +191,19 @@ impl<'a> Totaller<'a> {
         let (marks, messages, collectives) = Default::default();
         let totals = LaneTotals { tree, pending, cut: 0, is_async: false, marks, messages, collectives };
         let (sums, open, polls, parts, aside) = Default::default();
-        Totaller { regions, scale, totals, hang: None, started_at: 0, sums, open, polls, parts, aside }
+        Totaller {
+            regions,
+            scale,
+            totals,
+            hang: None,
+            keeps_collectives: false,
+            started_at: 0,
+            sums,
+            open,
+            polls,
+            parts,
+            aside,
+        }
     }
 
     /// What the calls add up to.
@@ -382,7 +396,7 @@ impl Visitor for Totaller<'_> {
     }
 
     fn collective(&mut self, collective: Collective, at: u64) {
-        if let Some(&OpenPath { path, first_ns, .. }) = self.open.last() {
+        if let Some(&OpenPath { path, first_ns, .. }) = self.open.last().filter(|_| self.keeps_collectives) {
             let Collective { communicator, number } = collective;
             let (start_ns, end_ns) = (first_ns, self.scale.ns(at));
             let call = CollectiveCall { path, communicator, number, start_ns, end_ns };
@@ -513,6 +527,30 @@ impl Visitor for Totaller<'_> {
             self.parts.extend(part.map(|instance| (self.open.len(), instance)));
             let start_ns = self.scale.ns(at);
             self.open.push(OpenPath { path, first_ns, start_ns, children_ns: 0 });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::ClockPair;
+
+    #[test]
+    fn collective_calls_are_kept_where_they_are_wanted() {
+        let regions = Regions::resolve(BTreeMap::new());
+        let moment = |ticks: u64| ClockPair { ticks, ns: ticks.cast_signed() };
+        let scale = TickScale::between(moment(0), moment(100));
+        for (keeps, expected) in [(false, vec![]), (true, vec![(7, 3, 10, 15)])] {
+            let mut totaller = Totaller::new(&regions, scale);
+            totaller.keeps_collectives = keeps;
+            totaller.enter(1, 10);
+            totaller.collective(Collective { communicator: 7, number: 3 }, 15);
+            totaller.leave(20, Cut::No);
+            let calls = totaller.finish().collectives.into_iter();
+            let calls: Vec<_> =
+                calls.map(|call| (call.communicator, call.number, call.start_ns, call.end_ns)).collect();
+            assert_eq!(calls, expected);
         }
     }
 }
