@@ -12,6 +12,7 @@ pub(crate) fn all() {
     connected(halves);
     turned_round();
     copies();
+    paused();
     neighbours();
     free(halves);
 }
@@ -43,6 +44,24 @@ fn halves() -> MPI_Comm {
     call!(MPI_Wait(&mut request, no_status()));
     assert_eq!(data[0], 7);
     half
+}
+
+/// A call that one rank does not record; those after it belong together all the same.
+#[scope]
+fn paused() {
+    #[scope]
+    fn after() {
+        call!(MPI_Barrier(world()));
+    }
+    if rank() == 0 {
+        scope_runtime::pause();
+        // SAFETY: MPI has begun.
+        unsafe { MPI_Barrier(world()) };
+        scope_runtime::resume();
+    } else {
+        call!(MPI_Barrier(world()));
+    }
+    after();
 }
 
 /// Two copies that are made at the same time, and that ranks use in one order or the other.
