@@ -35,7 +35,7 @@ fn print_tables(options: &InspectOptions, paths: &[PathBuf]) -> anyhow::Result<s
     let selection = selection(&options.selection);
     let mut out = anstream::stdout().lock();
     for (index, path) in paths.iter().enumerate() {
-        let (path, profile) = open(path)?;
+        let (path, profile) = open(path, !is_of_sums(options) || options.selection.wall)?;
         let text = if options.mpi {
             messages::report(&profile, &export::selected_ranks(&profile, &selection)?)
         } else if options.cost {
@@ -67,6 +67,13 @@ fn cost_report(path: &Path, profile: &MergedProfile, selection: &Selection) -> a
 const OF_REGIONS: [Column; 6] =
     [Column::Calls, Column::Total, Column::SelfTime, Column::Mean, Column::Min, Column::Max];
 
+/// Whether the sums tell all that is asked for.
+fn is_of_sums(options: &InspectOptions) -> bool {
+    let is_usual = options.columns.iter().flatten().all(|column| column.is_usual())
+        && options.sort.is_none_or(|order| order.is_usual());
+    options.mpi || options.cost || is_usual && !options.flat && !options.json
+}
+
 /// Whether there is a row per region, not per call path.
 fn is_flat(options: &InspectOptions, profile: &MergedProfile) -> bool {
     options.flat || profile.has_regions_only()
@@ -81,12 +88,7 @@ fn summary(
     selection: &Selection,
 ) -> anyhow::Result<Summary> {
     let title = label(path, profile);
-    let columns = options.columns.iter().flatten();
-    let of_sums = columns.copied().all(|column| column.is_usual())
-        && options.sort.is_none_or(|order| order.is_usual())
-        && !is_flat(options, profile)
-        && !options.json;
-    let mut summary = if of_sums {
+    let mut summary = if is_of_sums(options) && !is_flat(options, profile) {
         results::summary(&title, profile, selection)?
     } else {
         let by = if is_flat(options, profile) { By::Region } else { By::Path };
@@ -149,7 +151,7 @@ fn print_json(options: &InspectOptions, paths: &[PathBuf]) -> anyhow::Result<std
     let selection = selection(&options.selection);
     let mut profiles = Vec::new();
     for path in paths {
-        let (path, profile) = open(path)?;
+        let (path, profile) = open(path, true)?;
         let summary = summary(options, &path, &profile, &selection)?;
         let metadata: Map<String, Value> =
             profile.metadata.iter().map(|(key, value)| (key.clone(), json_value(value))).collect();

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::Error;
-use super::check::check;
+use super::check::{check, check_index};
 use super::layout::*;
 use super::schema1;
 use super::source::Source;
@@ -17,18 +17,41 @@ use crate::merged::{Events, MergedProfile, MetadataValue, Row};
 /// When the file cannot be opened, is no profile, is damaged or truncated, is of an unknown
 /// version, or uses a filter that is not built in.
 pub fn read(path: &Path) -> Result<MergedProfile, Error> {
+    read_profile(path, false)
+}
+
+/// The same without the calls, where the file has totals per call path, as all that cargo-scope writes do:
+/// rows have no calls then. Takes memory for regions and paths only, however many calls there are.
+///
+/// # Errors
+/// As for [`read`].
+pub fn read_totals(path: &Path) -> Result<MergedProfile, Error> {
+    read_profile(path, true)
+}
+
+fn read_profile(path: &Path, totals_only: bool) -> Result<MergedProfile, Error> {
     let mut source = Source::open(path)?;
     let root = source.attributes(&[])?.unwrap_or_default();
     let version = schema_version(&source, &root)?;
     let metadata = source.attributes(&[METADATA])?.unwrap_or_default();
+    let mut without_calls = false;
     let mut profile = if version == 1 {
         schema1::read(&mut source)?
     } else {
-        read_shared_columns(&source, aggregate_layout(&source, &root)?)?
+        let aggregate = aggregate_layout(&source, &root)?;
+        without_calls = totals_only && !aggregate && source.has_group(PATHS);
+        read_shared_columns(&source, aggregate, without_calls)?
     };
     profile.metadata = metadata;
-    check(&profile).map_err(|mistake| source.damaged(&mistake.object, format!("it {}", mistake.cause)))?;
-    if profile.aggregates.is_none() {
+    let checked = if without_calls {
+        check_index(&profile, source.len(&format!("{EVENTS}/{DURATIONS}"))?)
+    } else {
+        check(&profile)
+    };
+    checked.map_err(|mistake| source.damaged(&mistake.object, format!("it {}", mistake.cause)))?;
+    if without_calls {
+        profile.rows.iter_mut().for_each(|row| row.events = 0..0);
+    } else if profile.aggregates.is_none() {
         sum_start_deltas(&source, &mut profile)?;
     }
     profile.drop_unused_names();
@@ -66,7 +89,11 @@ fn unknown(source: &Source, attribute: &'static str, value: &MetadataValue, know
 }
 
 /// Reads a file of schema 2 or 3, whose ranks share the columns. Starts are still as stored.
-fn read_shared_columns(source: &Source, aggregate: bool) -> Result<MergedProfile, Error> {
+fn read_shared_columns(
+    source: &Source,
+    aggregate: bool,
+    without_calls: bool,
+) -> Result<MergedProfile, Error> {
     let mut profile = MergedProfile { names: read_names(source)?, ..MergedProfile::default() };
     source.table(INDEX, ROW_IDENTITY, &mut profile.rows)?;
     if aggregate {
@@ -80,7 +107,9 @@ fn read_shared_columns(source: &Source, aggregate: bool) -> Result<MergedProfile
         if source.has_dataset(&format!("{INDEX}/{EXCLUSIVE_TOTALS}"))? {
             source.table(INDEX, ROW_OPTIONAL, &mut profile.rows)?;
         }
-        profile.events = read_events(source)?;
+        if !without_calls {
+            profile.events = read_events(source)?;
+        }
     }
     profile.paths = read_group(source, PATHS, PATH_TABLE)?;
     profile.threads = read_group(source, THREADS, THREAD_TABLE)?;

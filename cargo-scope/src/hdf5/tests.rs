@@ -4,7 +4,8 @@ use std::path::Path;
 
 use rust_hdf5::{H5File, StorageLayout};
 
-use super::{ProfileWriter, WriteError, read, write};
+use super::{ProfileWriter, WriteError, read, read_totals, write};
+use crate::export::{ProfOptions, Run, Selection, to_pstats};
 use crate::merged::{
     Aggregate, ClockRow, Events, MergedProfile, MessageRow, MetadataValue, PathRow, Row, TaskRow, ThreadRow,
     WaitRow,
@@ -145,6 +146,40 @@ fn a_rank_that_no_job_has_is_refused() {
     assert_eq!(wrong.ranks(), u32::MAX);
     wrong.rows[1].rank = 6;
     assert_eq!(wrong.ranks(), 7);
+}
+
+#[test]
+fn totals_are_read_without_the_calls_where_there_are_some() {
+    let path = |region, calls, inclusive_ns| PathRow {
+        region,
+        parent: -1,
+        calls,
+        inclusive_ns,
+        self_ns: inclusive_ns,
+        wall_ns: inclusive_ns,
+        ..PathRow::default()
+    };
+    let with_paths = MergedProfile { paths: Some(vec![path(0, 1, 100), path(1, 3, 42)]), ..profile() };
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("profile.h5");
+    write(&with_paths, &file).unwrap();
+    let totals = read_totals(&file).unwrap();
+    let mut expected = MergedProfile { events: Events::default(), ..with_paths.clone() };
+    expected.rows.iter_mut().for_each(|row| row.events = 0..0);
+    assert_eq!(totals, expected);
+    // What is exported is the same.
+    let prof = |profile: &MergedProfile| {
+        let runs = [Run { label: "run".into(), profile }];
+        let selection = Selection { ranks: "0".parse().unwrap(), ..Selection::default() };
+        let stats = to_pstats(&runs, &selection, &ProfOptions::default()).unwrap();
+        let mut bytes = Vec::new();
+        scope_runtime::pstats::write_prof(&stats[0].stats, &mut bytes).unwrap();
+        bytes
+    };
+    assert_eq!(prof(&totals), prof(&with_paths));
+    // Without totals the calls are needed.
+    write(&profile(), &file).unwrap();
+    assert_eq!(read_totals(&file).unwrap(), profile());
 }
 
 /// A rank without tasks, one with them, and one without again: what they have not recorded is unknown.
