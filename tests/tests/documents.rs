@@ -139,7 +139,7 @@ fn what_the_readme_says_to_type_works() {
                 folder = &package;
             }
             "rust" => fs::write(package.join("src/main.rs"), &block.text).unwrap(),
-            // The test `mpi` types those.
+            // Real ranks are a matter of the test `mpi`.
             "text" | "sh mpi" => {}
             "python" => {
                 if let Some(python) = tools::python() {
