@@ -32,7 +32,7 @@ calls! {
         sent(comm, dest, count, datatype);
     }
     fn MPI_Rsend(
-        ibuf: *const c_void, count: c_int, datatype: MPI_Datatype, dest: c_int, tag: c_int, comm: MPI_Comm,
+        buf: *const c_void, count: c_int, datatype: MPI_Datatype, dest: c_int, tag: c_int, comm: MPI_Comm,
     ) after {
         sent(comm, dest, count, datatype);
     }
@@ -127,26 +127,28 @@ calls! {
         buffer: *mut c_void, count: c_int, datatype: MPI_Datatype, root: c_int, comm: MPI_Comm,
     ) collective {
         comm;
-        one_source(comm, root, size(count, datatype));
+        with_root(comm, root, size(count, datatype));
     }
     fn MPI_Ibcast(
         buffer: *mut c_void, count: c_int, datatype: MPI_Datatype, root: c_int, comm: MPI_Comm,
         request: *mut MPI_Request,
-    ) begins { comm;
-        one_source(comm, root, size(count, datatype));
+    ) begins {
+        comm;
+        with_root(comm, root, size(count, datatype));
     }
     fn MPI_Reduce(
         sendbuf: *const c_void, recvbuf: *mut c_void, count: c_int, datatype: MPI_Datatype, op: MPI_Op,
         root: c_int, comm: MPI_Comm,
     ) collective {
         comm;
-        handed_to(comm, root, size(count, datatype));
+        with_root(comm, root, size(count, datatype));
     }
     fn MPI_Ireduce(
         sendbuf: *const c_void, recvbuf: *mut c_void, count: c_int, datatype: MPI_Datatype, op: MPI_Op,
         root: c_int, comm: MPI_Comm, request: *mut MPI_Request,
-    ) begins { comm;
-        handed_to(comm, root, size(count, datatype));
+    ) begins {
+        comm;
+        with_root(comm, root, size(count, datatype));
     }
     fn MPI_Allreduce(
         sendbuf: *const c_void, recvbuf: *mut c_void, count: c_int, datatype: MPI_Datatype, op: MPI_Op,
@@ -158,7 +160,8 @@ calls! {
     fn MPI_Iallreduce(
         sendbuf: *const c_void, recvbuf: *mut c_void, count: c_int, datatype: MPI_Datatype, op: MPI_Op,
         comm: MPI_Comm, request: *mut MPI_Request,
-    ) begins { comm;
+    ) begins {
+        comm;
         shared(comm, size(count, datatype));
     }
     fn MPI_Scan(
@@ -171,7 +174,8 @@ calls! {
     fn MPI_Iscan(
         sendbuf: *const c_void, recvbuf: *mut c_void, count: c_int, datatype: MPI_Datatype, op: MPI_Op,
         comm: MPI_Comm, request: *mut MPI_Request,
-    ) begins { comm;
+    ) begins {
+        comm;
         shared(comm, size(count, datatype));
     }
     fn MPI_Exscan(
@@ -184,7 +188,8 @@ calls! {
     fn MPI_Iexscan(
         sendbuf: *const c_void, recvbuf: *mut c_void, count: c_int, datatype: MPI_Datatype, op: MPI_Op,
         comm: MPI_Comm, request: *mut MPI_Request,
-    ) begins { comm;
+    ) begins {
+        comm;
         shared(comm, size(count, datatype));
     }
     fn MPI_Gather(
@@ -197,7 +202,8 @@ calls! {
     fn MPI_Igather(
         sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype, recvbuf: *mut c_void,
         recvcount: c_int, recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm, request: *mut MPI_Request,
-    ) begins { comm;
+    ) begins {
+        comm;
         gathered(comm, root, (sendbuf, sendcount, sendtype), (recvcount, recvtype));
     }
     fn MPI_Gatherv(
@@ -211,7 +217,8 @@ calls! {
         sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype, recvbuf: *mut c_void,
         recvcounts: *const c_int, displs: *const c_int, recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm,
         request: *mut MPI_Request,
-    ) begins { comm;
+    ) begins {
+        comm;
         gathered(comm, root, (sendbuf, sendcount, sendtype), own_part(comm, sendbuf, recvcounts, recvtype));
     }
     fn MPI_Scatter(
@@ -224,7 +231,8 @@ calls! {
     fn MPI_Iscatter(
         sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype, recvbuf: *mut c_void,
         recvcount: c_int, recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm, request: *mut MPI_Request,
-    ) begins { comm;
+    ) begins {
+        comm;
         scattered(comm, root, (sendcount, sendtype), (recvbuf, recvcount, recvtype));
     }
     fn MPI_Scatterv(
@@ -238,7 +246,8 @@ calls! {
         sendbuf: *const c_void, sendcounts: *const c_int, displs: *const c_int, sendtype: MPI_Datatype,
         recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm,
         request: *mut MPI_Request,
-    ) begins { comm;
+    ) begins {
+        comm;
         scattered(comm, root, own_part(comm, recvbuf, sendcounts, sendtype), (recvbuf, recvcount, recvtype));
     }
     fn MPI_Allgather(
@@ -251,7 +260,8 @@ calls! {
     fn MPI_Iallgather(
         sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype, recvbuf: *mut c_void,
         recvcount: c_int, recvtype: MPI_Datatype, comm: MPI_Comm, request: *mut MPI_Request,
-    ) begins { comm;
+    ) begins {
+        comm;
         handed_in(comm, (sendbuf, sendcount, sendtype), (recvcount, recvtype), 1);
     }
     fn MPI_Allgatherv(
@@ -265,7 +275,8 @@ calls! {
         sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype, recvbuf: *mut c_void,
         recvcounts: *const c_int, displs: *const c_int, recvtype: MPI_Datatype, comm: MPI_Comm,
         request: *mut MPI_Request,
-    ) begins { comm;
+    ) begins {
+        comm;
         handed_in(comm, (sendbuf, sendcount, sendtype), own_part(comm, sendbuf, recvcounts, recvtype), 1);
     }
     fn MPI_Alltoall(
@@ -278,7 +289,8 @@ calls! {
     fn MPI_Ialltoall(
         sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype, recvbuf: *mut c_void,
         recvcount: c_int, recvtype: MPI_Datatype, comm: MPI_Comm, request: *mut MPI_Request,
-    ) begins { comm;
+    ) begins {
+        comm;
         handed_in(comm, (sendbuf, sendcount, sendtype), (recvcount, recvtype), others(comm));
     }
     fn MPI_Alltoallv(
@@ -293,7 +305,8 @@ calls! {
         sendbuf: *const c_void, sendcounts: *const c_int, sdispls: *const c_int, sendtype: MPI_Datatype,
         recvbuf: *mut c_void, recvcounts: *const c_int, rdispls: *const c_int, recvtype: MPI_Datatype,
         comm: MPI_Comm, request: *mut MPI_Request,
-    ) begins { comm;
+    ) begins {
+        comm;
         handed_in_parts(comm, (sendbuf, sendcounts, sendtype), (recvcounts, recvtype));
     }
     fn MPI_Alltoallw(
@@ -308,7 +321,8 @@ calls! {
         sendbuf: *const c_void, sendcounts: *const c_int, sdispls: *const c_int,
         sendtypes: *const MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const c_int,
         rdispls: *const c_int, recvtypes: *const MPI_Datatype, comm: MPI_Comm, request: *mut MPI_Request,
-    ) begins { comm;
+    ) begins {
+        comm;
         handed_in_types(comm, (sendbuf, sendcounts, sendtypes), (recvcounts, recvtypes));
     }
     fn MPI_Reduce_scatter(
@@ -321,7 +335,8 @@ calls! {
     fn MPI_Ireduce_scatter(
         sendbuf: *const c_void, recvbuf: *mut c_void, recvcounts: *const c_int, datatype: MPI_Datatype,
         op: MPI_Op, comm: MPI_Comm, request: *mut MPI_Request,
-    ) begins { comm;
+    ) begins {
+        comm;
         shared(comm, sum_of(recvcounts, datatype, others(comm)));
     }
     fn MPI_Reduce_scatter_block(
@@ -334,7 +349,8 @@ calls! {
     fn MPI_Ireduce_scatter_block(
         sendbuf: *const c_void, recvbuf: *mut c_void, recvcount: c_int, datatype: MPI_Datatype, op: MPI_Op,
         comm: MPI_Comm, request: *mut MPI_Request,
-    ) begins { comm;
+    ) begins {
+        comm;
         shared(comm, size(recvcount, datatype) * others(comm) as u64);
     }
 }

@@ -6,13 +6,13 @@
 use std::ffi::{c_int, c_void};
 
 use mpi_sys::{
-    MPI_Comm, MPI_Datatype, PMPI_Cartdim_get, PMPI_Comm_rank, PMPI_Comm_size, PMPI_Comm_test_inter,
+    MPI_Comm, MPI_Datatype, PMPI_Cartdim_get, PMPI_Comm_rank, PMPI_Comm_size,
     PMPI_Dist_graph_neighbors_count, PMPI_Graph_neighbors_count, PMPI_Topo_test, RSMPI_CART,
     RSMPI_DIST_GRAPH, RSMPI_GRAPH,
 };
 
 use super::call::{list, message, size};
-use super::communicators::peers;
+use super::communicators::{is_inter, peers};
 use crate::profile::MessageKind;
 
 /// Records bytes that all ranks share.
@@ -22,15 +22,12 @@ pub(super) fn shared(comm: MPI_Comm, bytes: u64) {
     }
 }
 
-/// Records bytes that come from one rank, the peer of all others.
-pub(super) fn one_source(comm: MPI_Comm, root: c_int, bytes: u64) {
+/// Records bytes that go to one rank or come from it, the peer of all others.
+pub(super) fn with_root(comm: MPI_Comm, root: c_int, bytes: u64) {
     if !is_inter(comm) {
         message(MessageKind::Collective, peers(comm).in_world(root), bytes);
     }
 }
-
-/// Records bytes that go to one rank.
-pub(super) use one_source as handed_to;
 
 /// Records what is gathered on one rank: the part of this one, which has it in the receive buffer where
 /// the send buffer says so.
@@ -38,11 +35,11 @@ pub(super) fn gathered(
     comm: MPI_Comm,
     root: c_int,
     (buffer, count, datatype): (*const c_void, c_int, MPI_Datatype),
-    (own_count, own_datatype): (c_int, MPI_Datatype),
+    own: (c_int, MPI_Datatype),
 ) {
     if !is_inter(comm) {
-        let bytes = if is_in_place(buffer) { size(own_count, own_datatype) } else { size(count, datatype) };
-        one_source(comm, root, bytes);
+        let (count, datatype) = in_use(buffer, (count, datatype), own);
+        message(MessageKind::Collective, peers(comm).in_world(root), size(count, datatype));
     }
 }
 
@@ -51,10 +48,10 @@ pub(super) fn gathered(
 pub(super) fn scattered(
     comm: MPI_Comm,
     root: c_int,
-    (own_count, own_datatype): (c_int, MPI_Datatype),
+    own: (c_int, MPI_Datatype),
     (buffer, count, datatype): (*mut c_void, c_int, MPI_Datatype),
 ) {
-    gathered(comm, root, (buffer, count, datatype), (own_count, own_datatype));
+    gathered(comm, root, (buffer, count, datatype), own);
 }
 
 /// Records what a rank hands in, `parts` times: the bytes of its send buffer or, where that is the receive
@@ -62,13 +59,12 @@ pub(super) fn scattered(
 pub(super) fn handed_in(
     comm: MPI_Comm,
     (buffer, count, datatype): (*const c_void, c_int, MPI_Datatype),
-    (other_count, other_datatype): (c_int, MPI_Datatype),
+    other: (c_int, MPI_Datatype),
     parts: c_int,
 ) {
     if !is_inter(comm) {
-        let bytes =
-            if is_in_place(buffer) { size(other_count, other_datatype) } else { size(count, datatype) };
-        message(MessageKind::Collective, None, bytes * u64::try_from(parts).unwrap_or(0));
+        let (count, datatype) = in_use(buffer, (count, datatype), other);
+        message(MessageKind::Collective, None, size(count, datatype) * u64::try_from(parts).unwrap_or(0));
     }
 }
 
@@ -79,11 +75,10 @@ pub(super) fn handed_in(
 pub(super) unsafe fn handed_in_parts(
     comm: MPI_Comm,
     (buffer, counts, datatype): (*const c_void, *const c_int, MPI_Datatype),
-    (other_counts, other_datatype): (*const c_int, MPI_Datatype),
+    other: (*const c_int, MPI_Datatype),
 ) {
-    let (counts, datatype) =
-        if is_in_place(buffer) { (other_counts, other_datatype) } else { (counts, datatype) };
     if !is_inter(comm) {
+        let (counts, datatype) = in_use(buffer, (counts, datatype), other);
         // SAFETY: the caller vouches for it.
         message(MessageKind::Collective, None, unsafe { sum_of(counts, datatype, others(comm)) });
     }
@@ -96,14 +91,18 @@ pub(super) unsafe fn handed_in_parts(
 pub(super) unsafe fn handed_in_types(
     comm: MPI_Comm,
     (buffer, counts, datatypes): (*const c_void, *const c_int, *const MPI_Datatype),
-    (other_counts, other_datatypes): (*const c_int, *const MPI_Datatype),
+    other: (*const c_int, *const MPI_Datatype),
 ) {
-    let (counts, datatypes) =
-        if is_in_place(buffer) { (other_counts, other_datatypes) } else { (counts, datatypes) };
     if !is_inter(comm) {
+        let (counts, datatypes) = in_use(buffer, (counts, datatypes), other);
         // SAFETY: the caller vouches for it.
         message(MessageKind::Collective, None, unsafe { sum_of_types(counts, datatypes, others(comm)) });
     }
+}
+
+/// What the arguments of a buffer say, or those of the other one where it stands for that.
+fn in_use<T>(buffer: *const c_void, own: T, other: T) -> T {
+    if is_in_place(buffer) { other } else { own }
 }
 
 /// Count and type of this rank's part in lists that count only where the buffer is in place, and 0 where
@@ -182,12 +181,4 @@ pub(super) fn neighbours(comm: MPI_Comm) -> c_int {
 /// Whether a buffer stands for the other one: `MPI_IN_PLACE` of either library, which is no address.
 fn is_in_place(buffer: *const c_void) -> bool {
     buffer.addr() == 1 || buffer.addr() == usize::MAX
-}
-
-/// Whether a communicator connects two groups.
-fn is_inter(comm: MPI_Comm) -> bool {
-    let mut is_inter = 0;
-    // SAFETY: the communicator was given to MPI; the rest is ours.
-    unsafe { PMPI_Comm_test_inter(comm, &raw mut is_inter) };
-    is_inter != 0
 }

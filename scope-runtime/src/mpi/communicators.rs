@@ -100,10 +100,7 @@ pub(super) fn made(comm: *const MPI_Comm) {
 /// Learns of a communicator with the ranks of `like` that is being made and may not be used yet: ranks may use
 /// several such in another order than they have begun to make them.
 pub(super) fn begun(comm: *const MPI_Comm, like: MPI_Comm) {
-    let mut is_inter = 0;
-    // SAFETY: the communicator was given to MPI; the rest is ours.
-    unsafe { PMPI_Comm_test_inter(like, &raw mut is_inter) };
-    let nth = next_of(hash_of(&ranks_in_world(like, is_inter != 0)));
+    let nth = next_of(hash_of(&ranks_in_world(like, is_inter(like))));
     // SAFETY: a call of MPI that succeeded has written to it.
     lock(&BEGUN).get_or_insert_default().insert(number_of(unsafe { *comm }), nth);
 }
@@ -136,10 +133,7 @@ fn register(comm: MPI_Comm) -> Arc<Known> {
     if let Some(known) = known(comm) {
         return known;
     }
-    let mut is_inter = 0;
-    // SAFETY: the communicator was given to MPI; the rest is ours.
-    unsafe { PMPI_Comm_test_inter(comm, &raw mut is_inter) };
-    let is_inter = is_inter != 0;
+    let is_inter = is_inter(comm);
     let ranks = ranks_in_world(comm, is_inter);
     let hash = hash_of(&ranks);
     let begun = lock(&BEGUN).as_mut().and_then(|begun| begun.remove(&number_of(comm)));
@@ -151,6 +145,14 @@ fn register(comm: MPI_Comm) -> Arc<Known> {
     // SAFETY: the communicator takes the count of its own, which `forget` gives back.
     unsafe { PMPI_Comm_set_attr(comm, key(), attribute) };
     known
+}
+
+/// Whether a communicator connects two groups.
+pub(super) fn is_inter(comm: MPI_Comm) -> bool {
+    let mut is_inter = 0;
+    // SAFETY: the communicator was given to MPI; the rest is ours.
+    unsafe { PMPI_Comm_test_inter(comm, &raw mut is_inter) };
+    is_inter != 0
 }
 
 fn hash_of(ranks: &[c_int]) -> u32 {

@@ -15,6 +15,7 @@ use mpi_sys::{
 use super::call::Call;
 use super::exchange::{Exchange, GaveUp, Round};
 use super::{clocks, combine};
+use crate::environment::MPI_TIMEOUT;
 use crate::format::{Fields, kind};
 use crate::job::JobTotals;
 use crate::lane::{ON, STATE};
@@ -39,9 +40,7 @@ unsafe impl Send for Job {}
 static JOB: Mutex<Option<Job>> = Mutex::new(None);
 static TOTALS: Mutex<Option<JobTotals>> = Mutex::new(None);
 
-/// How long a rank waits for others at the end where the environment cannot be read.
-const TIMEOUT: Duration = environment::MPI_TIMEOUT;
-/// How long at the begin, where all come at the same time.
+/// How long a rank waits for others at the begin, where all come at the same time.
 const TIMEOUT_AT_BEGIN: Duration = Duration::from_secs(2);
 
 /// `MPI_Init`: begins the job too.
@@ -133,8 +132,8 @@ impl Job {
     /// Compares the clocks of the ranks once more, and puts their totals together.
     fn end(self, recorder: &'static Recorder) {
         let timeout = environment::mpi_timeout().unwrap_or_else(|problem| {
-            report(format_args!("{problem}; waiting {} s", TIMEOUT.as_secs()));
-            TIMEOUT
+            report(format_args!("{problem}; waiting {} s", MPI_TIMEOUT.as_secs()));
+            MPI_TIMEOUT
         });
         match self.combine(recorder, timeout) {
             Ok(Some(job)) => {

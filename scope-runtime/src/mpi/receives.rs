@@ -4,69 +4,51 @@
 use std::ffi::{c_int, c_void};
 use std::mem::MaybeUninit;
 
-use mpi_sys::{
-    MPI_Comm, MPI_Datatype, MPI_Message, MPI_Request, MPI_Status, RSMPI_STATUS_IGNORE, RSMPI_UNDEFINED,
-};
+use mpi_sys::{MPI_Comm, MPI_Datatype, MPI_Message, MPI_Request, MPI_Status};
 
-use super::call::{calls, list, sent};
-use super::communicators::peers;
-use super::requests::{Watched, receive_probed, received, take_probed};
+use super::call::{calls, sent};
+use super::communicators::{Peers, peers};
+use super::requests::{Watched, is_ignored, receive_probed, received, take_probed};
 
 calls! {
     fn MPI_Recv(
         buf: *mut c_void, count: c_int, datatype: MPI_Datatype, source: c_int, tag: c_int, comm: MPI_Comm,
         status: *mut MPI_Status,
     ) around {
-        let mut own = MaybeUninit::uninit();
-        let status = wanted(status, &mut own);
-        let result = real(buf, count, datatype, source, tag, comm, status);
-        if result == 0 {
-            received(&peers(comm), status);
-        }
-        result
+        receive(status, |status| real(buf, count, datatype, source, tag, comm, status), || Some(peers(comm)))
     }
     fn MPI_Sendrecv(
         sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype, dest: c_int, sendtag: c_int,
         recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype, source: c_int, recvtag: c_int,
         comm: MPI_Comm, status: *mut MPI_Status,
     ) around {
-        let mut own = MaybeUninit::uninit();
-        let status = wanted(status, &mut own);
-        let result = real(
-            sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source, recvtag, comm,
-            status,
-        );
-        if result == 0 {
+        let exchange = |status| {
+            real(
+                sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source, recvtag,
+                comm, status,
+            )
+        };
+        receive(status, exchange, || {
             sent(comm, dest, sendcount, sendtype);
-            received(&peers(comm), status);
-        }
-        result
+            Some(peers(comm))
+        })
     }
     fn MPI_Sendrecv_replace(
         buf: *mut c_void, count: c_int, datatype: MPI_Datatype, dest: c_int, sendtag: c_int, source: c_int,
         recvtag: c_int, comm: MPI_Comm, status: *mut MPI_Status,
     ) around {
-        let mut own = MaybeUninit::uninit();
-        let status = wanted(status, &mut own);
-        let result = real(buf, count, datatype, dest, sendtag, source, recvtag, comm, status);
-        if result == 0 {
+        let exchange = |status| real(buf, count, datatype, dest, sendtag, source, recvtag, comm, status);
+        receive(status, exchange, || {
             sent(comm, dest, count, datatype);
-            received(&peers(comm), status);
-        }
-        result
+            Some(peers(comm))
+        })
     }
     fn MPI_Mrecv(
         buf: *mut c_void, count: c_int, datatype: MPI_Datatype, message: *mut MPI_Message,
         status: *mut MPI_Status,
     ) around {
         let peers = take_probed(message);
-        let mut own = MaybeUninit::uninit();
-        let status = wanted(status, &mut own);
-        let result = real(buf, count, datatype, message, status);
-        if let Some(peers) = peers.filter(|_| result == 0) {
-            received(&peers, status);
-        }
-        result
+        receive(status, |status| real(buf, count, datatype, message, status), || peers)
     }
     fn MPI_Imrecv(
         buf: *mut c_void, count: c_int, datatype: MPI_Datatype, message: *mut MPI_Message,
@@ -80,112 +62,84 @@ calls! {
         result
     }
     fn MPI_Wait(request: *mut MPI_Request, status: *mut MPI_Status) around {
-        let watched = Watched::new(1, request, status);
-        let result = real(request, Watched::statuses(&watched, status));
-        if let Some(mut watched) = watched.filter(|_| result == 0) {
-            watched.completed(0, 0);
-        }
-        result
+        watch(1, request, status, |status| real(request, status), |done| done.completed(0, 0))
     }
     fn MPI_Waitall(count: c_int, requests: *mut MPI_Request, statuses: *mut MPI_Status) around {
-        let watched = Watched::new(count, requests, statuses);
-        let result = real(count, requests, Watched::statuses(&watched, statuses));
-        if let Some(mut watched) = watched.filter(|_| result == 0) {
-            watched.all_completed();
-        }
-        result
+        let wait = |statuses| real(count, requests, statuses);
+        watch(count, requests, statuses, wait, |done| done.all_completed())
     }
     fn MPI_Waitany(
         count: c_int, requests: *mut MPI_Request, index: *mut c_int, status: *mut MPI_Status,
     ) around {
-        let watched = Watched::new(count, requests, status);
-        let result = real(count, requests, index, Watched::statuses(&watched, status));
-        if let Some(mut watched) = watched.filter(|_| result == 0) {
-            completed_one(&mut watched, *index);
-        }
-        result
+        let wait = |status| real(count, requests, index, status);
+        watch(count, requests, status, wait, |done| done.one_completed(*index))
     }
     fn MPI_Waitsome(
-        count: c_int, requests: *mut MPI_Request, done: *mut c_int, indices: *mut c_int,
+        count: c_int, requests: *mut MPI_Request, number: *mut c_int, indices: *mut c_int,
         statuses: *mut MPI_Status,
     ) around {
-        let watched = Watched::new(count, requests, statuses);
-        let result = real(count, requests, done, indices, Watched::statuses(&watched, statuses));
-        if let Some(mut watched) = watched.filter(|_| result == 0) {
-            completed_some(&mut watched, *done, indices);
-        }
-        result
+        let wait = |statuses| real(count, requests, number, indices, statuses);
+        watch(count, requests, statuses, wait, |done| done.some_completed(*number, indices))
     }
     fn MPI_Test(request: *mut MPI_Request, flag: *mut c_int, status: *mut MPI_Status) around {
-        let watched = Watched::new(1, request, status);
-        let result = real(request, flag, Watched::statuses(&watched, status));
-        if let Some(mut watched) = watched.filter(|_| result == 0 && *flag != 0) {
-            watched.completed(0, 0);
-        }
-        result
+        let wait = |status| real(request, flag, status);
+        watch(1, request, status, wait, |done| if *flag != 0 { done.completed(0, 0) })
     }
     fn MPI_Testall(
         count: c_int, requests: *mut MPI_Request, flag: *mut c_int, statuses: *mut MPI_Status,
     ) around {
-        let watched = Watched::new(count, requests, statuses);
-        let result = real(count, requests, flag, Watched::statuses(&watched, statuses));
-        if let Some(mut watched) = watched.filter(|_| result == 0 && *flag != 0) {
-            watched.all_completed();
-        }
-        result
+        let wait = |statuses| real(count, requests, flag, statuses);
+        watch(count, requests, statuses, wait, |done| if *flag != 0 { done.all_completed() })
     }
     fn MPI_Testany(
         count: c_int, requests: *mut MPI_Request, index: *mut c_int, flag: *mut c_int,
         status: *mut MPI_Status,
     ) around {
-        let watched = Watched::new(count, requests, status);
-        let result = real(count, requests, index, flag, Watched::statuses(&watched, status));
-        if let Some(mut watched) = watched.filter(|_| result == 0 && *flag != 0) {
-            completed_one(&mut watched, *index);
-        }
-        result
+        let wait = |status| real(count, requests, index, flag, status);
+        watch(count, requests, status, wait, |done| if *flag != 0 { done.one_completed(*index) })
     }
     fn MPI_Testsome(
-        count: c_int, requests: *mut MPI_Request, done: *mut c_int, indices: *mut c_int,
+        count: c_int, requests: *mut MPI_Request, number: *mut c_int, indices: *mut c_int,
         statuses: *mut MPI_Status,
     ) around {
-        let watched = Watched::new(count, requests, statuses);
-        let result = real(count, requests, done, indices, Watched::statuses(&watched, statuses));
-        if let Some(mut watched) = watched.filter(|_| result == 0) {
-            completed_some(&mut watched, *done, indices);
-        }
-        result
+        let wait = |statuses| real(count, requests, number, indices, statuses);
+        watch(count, requests, statuses, wait, |done| done.some_completed(*number, indices))
     }
 }
 
-/// The caller's status, or ours where it wants none.
-fn wanted(status: *mut MPI_Status, own: &mut MaybeUninit<MPI_Status>) -> *mut MPI_Status {
-    // SAFETY: a constant of the library, which is set when it is loaded.
-    let ignored = status.is_null() || status == unsafe { RSMPI_STATUS_IGNORE };
-    if ignored { own.as_mut_ptr() } else { status }
-}
-
-/// The request at `index` is complete, with the first status; no index where none was left.
-unsafe fn completed_one(watched: &mut Watched, index: c_int) {
-    // SAFETY: a constant of the library, which is set when it is loaded.
-    if index != unsafe { RSMPI_UNDEFINED }
-        && let Ok(index) = usize::try_from(index)
+/// Receives by `call`, which gets the status to write; when it has succeeded, `peers` says among whom the
+/// sender is, if that is known.
+unsafe fn receive(
+    status: *mut MPI_Status,
+    call: impl FnOnce(*mut MPI_Status) -> c_int,
+    peers: impl FnOnce() -> Option<Peers>,
+) -> c_int {
+    let mut own = MaybeUninit::uninit();
+    let status = if is_ignored(status) { own.as_mut_ptr() } else { status };
+    let result = call(status);
+    if result == 0
+        && let Some(peers) = peers()
     {
         // SAFETY: the call has written the status.
-        unsafe { watched.completed(index, 0) };
+        unsafe { received(&peers, status) };
     }
+    result
 }
 
-/// The requests at `done` indices are complete, with as many statuses.
-unsafe fn completed_some(watched: &mut Watched, done: c_int, indices: *const c_int) {
-    // SAFETY: a constant of the library, which is set when it is loaded.
-    if done == unsafe { RSMPI_UNDEFINED } {
-        return;
+/// Waits for requests, or tests them, by `call`, which gets the statuses to write; when it has succeeded,
+/// `completed` says which of them are complete.
+unsafe fn watch(
+    count: c_int,
+    requests: *const MPI_Request,
+    statuses: *mut MPI_Status,
+    call: impl FnOnce(*mut MPI_Status) -> c_int,
+    completed: impl FnOnce(&mut Watched),
+) -> c_int {
+    // SAFETY: the caller has as many requests.
+    let watched = unsafe { Watched::new(count, requests, statuses) };
+    let result = call(watched.as_ref().map_or(statuses, Watched::statuses));
+    if let Some(mut watched) = watched.filter(|_| result == 0) {
+        completed(&mut watched);
     }
-    // SAFETY: the call has written as many indices and statuses.
-    let indices = unsafe { list(indices, done) };
-    for (status, &index) in indices.iter().enumerate() {
-        // SAFETY: see above.
-        unsafe { watched.completed(usize::try_from(index).unwrap_or(usize::MAX), status) };
-    }
+    result
 }

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use mpi_sys::{
     MPI_Comm, MPI_Count, MPI_Datatype, MPI_Message, MPI_Request, MPI_Status, MPI_Win, PMPI_Get_elements_x,
-    PMPI_Test_cancelled, RSMPI_PROC_NULL, RSMPI_STATUS_IGNORE, RSMPI_UINT8_T,
+    PMPI_Test_cancelled, RSMPI_PROC_NULL, RSMPI_STATUS_IGNORE, RSMPI_UINT8_T, RSMPI_UNDEFINED,
 };
 
 use super::call::{list, message, sent_to, size};
@@ -252,9 +252,7 @@ impl Watched {
         if watched.lists.receives.iter().all(Option::is_none) {
             return None;
         }
-        // SAFETY: constants of the library; both ways to want no status are the same address.
-        let ignored = statuses.is_null() || statuses == unsafe { RSMPI_STATUS_IGNORE };
-        if ignored {
+        if is_ignored(statuses) {
             let Lists { receives, statuses } = &mut watched.lists;
             // SAFETY: a status holds numbers only.
             statuses.resize_with(receives.len(), || unsafe { MaybeUninit::zeroed().assume_init() });
@@ -272,9 +270,9 @@ impl Watched {
         }
     }
 
-    /// Where the call is to write the statuses, for one that was asked to write them to `given`.
-    pub(super) fn statuses(watched: &Option<Watched>, given: *mut MPI_Status) -> *mut MPI_Status {
-        watched.as_ref().map_or(given, |watched| watched.statuses)
+    /// Where the call is to write the statuses.
+    pub(super) fn statuses(&self) -> *mut MPI_Status {
+        self.statuses
     }
 
     /// The request at `index` is complete, and its status is the one at `status`.
@@ -288,6 +286,30 @@ impl Watched {
                     received(&receive.peers, status);
                 }
             }
+        }
+    }
+
+    /// The request at `index` is complete, with the first status; no index where none was left.
+    pub(super) unsafe fn one_completed(&mut self, index: c_int) {
+        // SAFETY: a constant of the library, which is set when it is loaded.
+        if index != unsafe { RSMPI_UNDEFINED }
+            && let Ok(index) = usize::try_from(index)
+        {
+            // SAFETY: the call has written the status.
+            unsafe { self.completed(index, 0) };
+        }
+    }
+
+    /// The requests at `number` indices are complete, with as many statuses; no number where none was left.
+    pub(super) unsafe fn some_completed(&mut self, number: c_int, indices: *const c_int) {
+        // SAFETY: a constant of the library, which is set when it is loaded.
+        if number == unsafe { RSMPI_UNDEFINED } {
+            return;
+        }
+        // SAFETY: the call has written as many indices and statuses.
+        for (status, &index) in unsafe { list(indices, number) }.iter().enumerate() {
+            // SAFETY: see above.
+            unsafe { self.completed(usize::try_from(index).unwrap_or(usize::MAX), status) };
         }
     }
 
@@ -313,6 +335,12 @@ impl Drop for Watched {
         // Where the thread is ending they are gone for good.
         let _ = LISTS.try_with(|kept| *kept.borrow_mut() = lists);
     }
+}
+
+/// Whether the program wants no status; for one and for several that is the same address.
+pub(super) fn is_ignored(status: *const MPI_Status) -> bool {
+    // SAFETY: a constant of the library, which is set when it is loaded.
+    status.is_null() || status == unsafe { RSMPI_STATUS_IGNORE }.cast_const()
 }
 
 unsafe fn is_cancelled(status: *const MPI_Status) -> bool {
