@@ -7,11 +7,12 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use scope_runtime::profile::RegionId;
+use scope_runtime::text_table::aligned;
+use unicode_width::UnicodeWidthStr;
 
 use crate::merged::{MergedProfile, MetadataValue};
 use crate::names::visible;
 use crate::paths::NamedPaths;
-use crate::text_table::aligned;
 use crate::units::{count, counted, duration};
 
 /// A mean below this many times the cost says more about measuring than about the region.
@@ -85,7 +86,7 @@ impl RegionCost {
         });
         let rows: Vec<_> = [heads].into_iter().chain(rows).collect();
         text.push('\n');
-        text.push_str(&aligned(&rows, b"<>>><"));
+        text.push_str(&aligned(&rows, b"<>>><", UnicodeWidthStr::width));
         text.push_str(&format!(
             "\nTheir mean is below {LEAST_TIMES} times the cost of a region. Put `#[scope(skip)]` at such a function, or \
              take its mark away:\nits time then counts as that of its caller.\n"

@@ -24,7 +24,6 @@ pub mod setup;
 pub mod shell;
 pub mod summary;
 pub mod test;
-mod text_table;
 
 use scope_runtime::units;
 pub use scope_runtime::{collect, merged, names};

@@ -4,13 +4,14 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use scope_runtime::profile::{MessageKind, MessageSizes};
+use scope_runtime::text_table::aligned;
 use serde_json::{Value, json};
+use unicode_width::UnicodeWidthStr;
 
 use crate::export::is_among;
 use crate::imbalance;
 use crate::merged::{MergedProfile, MessageRow};
 use crate::names::visible;
-use crate::text_table::aligned;
 use crate::units::{bytes, count, duration};
 
 /// Messages of one kind on one call path, of all ranks.
@@ -50,7 +51,7 @@ fn messages(profile: &MergedProfile, ranks: &[u32]) -> Option<String> {
         let ([ranks, peers, messages], [bytes, mean, min, max]) = (counts, numbers);
         [path.clone(), kind.to_string(), ranks, peers, messages, bytes, mean, min, max]
     }));
-    (rows.len() > 1).then(|| aligned(&rows, b"<<>>>>>>>"))
+    (rows.len() > 1).then(|| aligned(&rows, b"<<>>>>>>>", UnicodeWidthStr::width))
 }
 
 fn waiting(profile: &MergedProfile, ranks: &[u32]) -> Option<String> {
@@ -66,7 +67,7 @@ fn waiting(profile: &MergedProfile, ranks: &[u32]) -> Option<String> {
             format!("{} of {}", count(last), count(calls)),
         ]
     }));
-    (rows.len() > 1).then(|| aligned(&rows, b"<>>>>"))
+    (rows.len() > 1).then(|| aligned(&rows, b"<>>>>", UnicodeWidthStr::width))
 }
 
 fn clocks(profile: &MergedProfile, ranks: &[u32]) -> Option<String> {
@@ -78,7 +79,7 @@ fn clocks(profile: &MergedProfile, ranks: &[u32]) -> Option<String> {
             .map(|row| [format!("rank {}", row.rank), duration(row.offset_ns), duration(row.uncertainty_ns)]),
     );
     let note = "A difference that is not larger than its uncertainty counts as none.\n";
-    (rows.len() > 1).then(|| aligned(&rows, b"<>>") + note)
+    (rows.len() > 1).then(|| aligned(&rows, b"<>>", UnicodeWidthStr::width) + note)
 }
 
 /// The rows as JSON, of these ranks, given in ascending order: messages, waits and clocks.

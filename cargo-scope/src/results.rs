@@ -2,12 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::export::{self, ProfOptions, Ranks, Run, Selection};
+use crate::export::{self, CallStatistics, ProfOptions, Ranks, Run, Selection};
 use crate::flame::FlameOptions;
 use crate::hdf5::ProfileWriter;
 use crate::imbalance;
 use crate::merged::{MergedProfile, MetadataValue};
 use crate::outputs::OutputFolder;
+use crate::paths::NamedPaths;
 use crate::summary::{Layout, OutputFile, Summary};
 
 /// Name of the profile in an output folder.
@@ -90,9 +91,18 @@ pub fn summary(title: &str, profile: &MergedProfile, selection: &Selection) -> a
     if ranks.len() < 2 {
         return Ok(Summary::of_merged(title, profile, export::named_paths(profile, selection)?));
     }
-    let (paths, statistics) = export::rank_statistics(profile, selection)?;
-    let imbalance = imbalance::notes(profile, &ranks);
-    Ok(Summary { statistics: Some(statistics), imbalance, ..Summary::of_merged(title, profile, paths) })
+    Ok(summary_with(title, profile, &ranks, export::rank_statistics(profile, selection)?))
+}
+
+/// The summary of these ranks with the statistics of each path or region.
+pub fn summary_with(
+    title: &str,
+    profile: &MergedProfile,
+    ranks: &[u32],
+    (paths, statistics): (NamedPaths, Vec<CallStatistics>),
+) -> Summary {
+    let imbalance = imbalance::notes(profile, ranks);
+    Summary { statistics: Some(statistics), imbalance, ..Summary::of_merged(title, profile, paths) }
 }
 
 /// Whether a summary is of several ranks, so that its table compares them.

@@ -10,6 +10,7 @@ use std::collections::HashMap;
 use crate::format::{FieldReader, Fields};
 use crate::names::visible;
 use crate::profile::Profile;
+use crate::text_table::aligned;
 use crate::units::{count, counted, duration};
 
 /// Totals of some ranks, by call path.
@@ -205,17 +206,7 @@ impl JobTotals {
                 format!("rank {}", path.most_rank),
             ]);
         }
-        let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
-        let widths: Vec<usize> = (0..head.len()).map(width).collect();
-        let mut text = String::new();
-        for line in &lines {
-            let mut row = String::new();
-            for (at, (cell, &width)) in line.iter().zip(&widths).enumerate() {
-                row += &if at == 0 { format!("{cell:width$}") } else { format!("  {cell:>width$}") };
-            }
-            text += row.trim_end();
-            text.push('\n');
-        }
+        let mut text = aligned(&lines, b"<>>>>>>>", |text| text.chars().count());
         let left_out = self.paths.len() - shown.len();
         if left_out > 0 {
             text += &format!("... {}\n", counted(left_out as u64, "more call path", "more call paths"));

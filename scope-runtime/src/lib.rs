@@ -71,6 +71,7 @@ mod room;
 mod session;
 mod sink;
 mod sync;
+pub mod text_table;
 pub mod totals;
 pub mod units;
 mod writer;

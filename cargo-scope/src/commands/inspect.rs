@@ -10,7 +10,6 @@ use super::{label, latest_profile, open, selection};
 use crate::cli::InspectOptions;
 use crate::cost::RegionCost;
 use crate::export::{self, By, CallStatistics, Selection};
-use crate::imbalance;
 use crate::merged::{MergedProfile, MetadataValue};
 use crate::messages;
 use crate::results;
@@ -92,10 +91,8 @@ fn summary(
         results::summary(&title, profile, selection)?
     } else {
         let by = if is_flat(options, profile) { By::Region } else { By::Path };
-        let (paths, statistics) = export::statistics(profile, selection, by)?;
         let ranks = export::selected_ranks(profile, selection)?;
-        let imbalance = imbalance::notes(profile, &ranks);
-        Summary { statistics: Some(statistics), imbalance, ..Summary::of_merged(&title, profile, paths) }
+        results::summary_with(&title, profile, &ranks, export::statistics(profile, selection, by)?)
     };
     summary.metadata = metadata(profile);
     if profile.has_regions_only() {
