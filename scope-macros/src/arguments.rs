@@ -2,7 +2,7 @@
 
 use proc_macro2::{Literal, Span, TokenStream, TokenTree};
 use syn::ext::IdentExt;
-use syn::parse::{Parse, ParseStream};
+use syn::parse::{Parse, ParseStream, Parser};
 use syn::{Error, Ident, LitStr, Token};
 
 use crate::errors::Errors;
@@ -28,7 +28,12 @@ const ALLOWED: &str = "allowed are `name = \"text\"`, `crate = path`, `future` a
 
 impl Arguments {
     /// Parses all arguments; the errors of several are reported together.
-    pub(crate) fn parse(input: ParseStream<'_>) -> syn::Result<Arguments> {
+    pub(crate) fn of_tokens(tokens: TokenStream) -> syn::Result<Arguments> {
+        // Most attributes have none.
+        if tokens.is_empty() { Ok(Arguments::default()) } else { Arguments::parse.parse2(tokens) }
+    }
+
+    fn parse(input: ParseStream<'_>) -> syn::Result<Arguments> {
         let mut arguments = Arguments::default();
         let mut errors = Errors::default();
         while !input.is_empty() {

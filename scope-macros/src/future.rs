@@ -22,6 +22,7 @@
 use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
 use quote::{quote, quote_spanned};
 
+use crate::items::Body;
 use crate::signature::{self, Parameter, Signature};
 
 /// What stands around and in an `async fn`.
@@ -29,9 +30,7 @@ pub(crate) struct AsyncFunction<'a> {
     /// Attributes, visibility and qualifiers but for `async`.
     pub(crate) head: TokenStream,
     pub(crate) signature: Signature,
-    /// What the body must begin with, and the rest of it.
-    pub(crate) body: (TokenStream, TokenStream),
-    pub(crate) body_span: Span,
+    pub(crate) body: &'a Body,
     /// Whether the word `async` must stay.
     pub(crate) stays_async: bool,
     /// The expression of the call site.
@@ -44,16 +43,8 @@ pub(crate) struct AsyncFunction<'a> {
 impl AsyncFunction<'_> {
     /// The function that measures it.
     pub(crate) fn expand(self) -> TokenStream {
-        let AsyncFunction {
-            head,
-            signature,
-            body: (first, rest),
-            body_span,
-            stays_async,
-            site,
-            runtime,
-            name,
-        } = self;
+        let AsyncFunction { head, signature, body, stays_async, site, runtime, name } = self;
+        let (first, rest) = body.split();
         let hygienic = Span::mixed_site().located_at(name);
         let Signature { name, parameters, output, bounds } = signature;
         let (parameters, moves) = take_parameters(&parameters);
@@ -61,8 +52,7 @@ impl AsyncFunction<'_> {
         let never = output.to_string() == "!";
         let expected = (!never && can_be_written(&output))
             .then(|| quote_spanned!(hygienic=> if false { return #runtime::__unreachable::<#output>(); }));
-        let mut block = Group::new(Delimiter::Brace, quote!(#expected #moves #rest));
-        block.set_span(body_span);
+        let block = body.with_content(quote!(#expected #moves #rest));
         let future = quote_spanned!(hygienic=> #site.future(async move #block));
         if !never && !stays_async {
             let output = quote_spanned!(hygienic=> -> impl ::core::future::Future<Output = #output>);
@@ -122,9 +112,8 @@ fn can_be_written(output: &TokenStream) -> bool {
 ///
 /// { Box::pin(SITE.future(async move { body })) }
 /// ```
-pub(crate) fn measure_boxed(body: &Group, site: &TokenStream) -> Option<Group> {
-    let tokens: Vec<TokenTree> = body.stream().into_iter().collect();
-    let (TokenTree::Group(arguments), path) = tokens.split_last()? else { return None };
+pub(crate) fn measure_boxed(body: &Body, site: &TokenStream) -> Option<Group> {
+    let (TokenTree::Group(arguments), path) = body.tokens.split_last()? else { return None };
     let is_path = path.iter().all(|token| match token {
         TokenTree::Ident(_) => true,
         TokenTree::Punct(punct) => punct.as_char() == ':',
@@ -141,9 +130,7 @@ pub(crate) fn measure_boxed(body: &Group, site: &TokenStream) -> Option<Group> {
     let mut measured = Group::new(Delimiter::Parenthesis, quote!(#site.future(#future)));
     measured.set_span(arguments.span());
     let tokens = path.iter().cloned().chain([TokenTree::Group(measured)]);
-    let mut group = Group::new(Delimiter::Brace, tokens.collect());
-    group.set_span(body.span());
-    Some(group)
+    Some(body.with_content(tokens.collect()))
 }
 
 /// The body of a function that returns a future, with the call and the future measured as one.
@@ -153,18 +140,17 @@ pub(crate) fn measure_boxed(body: &Group, site: &TokenStream) -> Option<Group> {
 ///
 /// { SITE.call(move || { body }) }                { Box::pin(SITE.call(move || -> BoxFuture<'a, u32> { body })) }
 /// ```
-pub(crate) fn measure_with_call(body: &Group, output: &TokenStream, site: &TokenStream) -> Group {
-    let hygienic = Span::mixed_site().located_at(body.span());
+pub(crate) fn measure_with_call(body: &Body, output: &TokenStream, site: &TokenStream) -> Group {
+    let hygienic = Span::mixed_site().located_at(body.span);
+    let whole = body.whole();
     let is_opaque =
         matches!(output.clone().into_iter().next(), Some(TokenTree::Ident(word)) if word == "impl");
     let boxed = if is_opaque {
-        quote_spanned!(hygienic=> #site.call(move || #body))
+        quote_spanned!(hygienic=> #site.call(move || #whole))
     } else {
-        quote_spanned!(hygienic=> #site.boxed(#site.call(move || -> #output #body)))
+        quote_spanned!(hygienic=> #site.boxed(#site.call(move || -> #output #whole)))
     };
-    let mut group = Group::new(Delimiter::Brace, boxed);
-    group.set_span(body.span());
-    group
+    body.with_content(boxed)
 }
 
 /// Whether the tokens are one `async` block.

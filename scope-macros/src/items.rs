@@ -122,20 +122,44 @@ fn passed_item(token: &TokenTree) -> Option<TokenStream> {
     (group.delimiter() == Delimiter::None && ends_an_item).then(|| group.stream())
 }
 
-/// Cuts a function's body behind the inner attributes and items that it begins with: inner attributes
-/// come first by the language, items because clippy wants them there.
-///
-/// A stream that is taken apart and put together again loses what invisible delimiters mean: `$a * 2`
-/// becomes `1 + 1 * 2`. So it is not, where that could matter and the language does not ask for it.
-pub(crate) fn split_body(body: TokenStream) -> (TokenStream, TokenStream) {
-    let tokens: Vec<TokenTree> = body.clone().into_iter().collect();
-    let (first, rest) = tokens.split_at(leading_items(&tokens));
-    let is_invisible =
-        |token: &TokenTree| matches!(token, TokenTree::Group(group) if group.delimiter() == Delimiter::None);
-    if first.is_empty() || (tokens.iter().any(is_invisible) && inner_attribute(first) == 0) {
-        return (TokenStream::new(), body);
+/// The body of a function. Taking a stream apart is what costs most here, so it is done once.
+pub(crate) struct Body {
+    content: TokenStream,
+    pub(crate) tokens: Vec<TokenTree>,
+    pub(crate) span: Span,
+}
+
+impl Body {
+    pub(crate) fn of_group(group: &Group) -> Body {
+        let content = group.stream();
+        Body { tokens: content.clone().into_iter().collect(), content, span: group.span() }
     }
-    (first.iter().cloned().collect(), rest.iter().cloned().collect())
+
+    /// Other content in braces at the same place.
+    pub(crate) fn with_content(&self, content: TokenStream) -> Group {
+        let mut group = Group::new(Delimiter::Brace, content);
+        group.set_span(self.span);
+        group
+    }
+
+    /// The body as it stands.
+    pub(crate) fn whole(&self) -> Group {
+        self.with_content(self.content.clone())
+    }
+
+    /// Cuts it behind the inner attributes and items that it begins with: inner attributes come first by
+    /// the language, items because clippy wants them there.
+    ///
+    /// A stream that is taken apart and put together again loses what invisible delimiters mean: `$a * 2`
+    /// becomes `1 + 1 * 2`. So it is not, where that could matter and the language does not ask for it.
+    pub(crate) fn split(&self) -> (TokenStream, TokenStream) {
+        let (first, rest) = self.tokens.split_at(leading_items(&self.tokens));
+        let is_invisible = |token: &TokenTree| matches!(token, TokenTree::Group(group) if group.delimiter() == Delimiter::None);
+        if first.is_empty() || (self.tokens.iter().any(is_invisible) && inner_attribute(first) == 0) {
+            return (TokenStream::new(), self.content.clone());
+        }
+        (first.iter().cloned().collect(), rest.iter().cloned().collect())
+    }
 }
 
 /// How many tokens at the beginning of a function's body are inner attributes and items.

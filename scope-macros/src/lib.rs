@@ -15,7 +15,6 @@ mod measure;
 mod signature;
 
 use proc_macro2::TokenStream;
-use syn::parse::Parser;
 
 use crate::arguments::Arguments;
 use crate::errors::Errors;
@@ -37,7 +36,7 @@ use crate::errors::Errors;
 /// fn step(n: u32) -> u32 { n + 1 }
 ///
 /// fn step(n: u32) -> u32 {
-///     let _guard = { static SITE: Site = Site::in_function(..); SITE.enter() };
+///     let _guard = __site!(..).enter();
 ///     n + 1
 /// }
 /// ```
@@ -95,7 +94,7 @@ pub fn scope(arguments: proc_macro::TokenStream, item: proc_macro::TokenStream) 
 /// The item with the guards put in; where something is wrong, the item as it was and the errors.
 fn expand(arguments: TokenStream, item: TokenStream) -> TokenStream {
     let mut errors = Errors::default();
-    let arguments = errors.take(Arguments::parse.parse2(arguments));
+    let arguments = errors.take(Arguments::of_tokens(arguments));
     let item = match items::split(item).into_iter().next() {
         Some(item) => measure::marked(item, arguments, &mut errors),
         None => TokenStream::new(),

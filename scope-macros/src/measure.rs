@@ -3,7 +3,6 @@
 
 use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 use syn::Error;
-use syn::parse::Parser;
 
 use crate::arguments::Arguments;
 use crate::errors::Errors;
@@ -65,7 +64,7 @@ fn member(mut item: Item, arguments: &Arguments, errors: &mut Errors) -> TokenSt
     match &item.take_attributes("scope")[..] {
         [] => unmarked(item, arguments, errors),
         [own] => {
-            let own = errors.take(Arguments::parse.parse2(own.arguments()));
+            let own = errors.take(Arguments::of_tokens(own.arguments()));
             marked(item, own.map(|own| own.within(arguments)), errors)
         }
         [_, second, ..] => {
@@ -83,5 +82,6 @@ fn unmarked(item: Item, arguments: &Arguments, errors: &mut Errors) -> TokenStre
         Kind::Function => {}
     }
     // What cannot be measured is left out.
-    Function::of_item(&item).map_or_else(|_| item.into_tokens(), |function| function.expand(arguments))
+    let measured = Function::of_item(&item).map(|function| function.expand(arguments));
+    measured.unwrap_or_else(|_| item.into_tokens())
 }

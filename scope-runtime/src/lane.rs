@@ -152,7 +152,8 @@ impl Guard {
 }
 
 impl Drop for Guard {
-    #[inline]
+    // In a debug build it would be compiled again in each part of each crate, and not be inlined.
+    #[cfg_attr(not(debug_assertions), inline)]
     fn drop(&mut self) {
         if cfg!(not(feature = "off")) && self.token != 0 {
             leave(self.token);

@@ -86,7 +86,7 @@ pub use scope_macros::scope;
 pub use session::{Session, finalize, init, pause, resume};
 
 #[doc(hidden)]
-pub use region::Site;
+pub use region::{Codes, Site};
 
 /// Gives the body of an async function its type; never called.
 #[doc(hidden)]
@@ -127,15 +127,38 @@ macro_rules! region {
 #[macro_export]
 macro_rules! __open {
     ($name:literal) => {
-        let _guard = {
-            static SITE: $crate::Site =
-                $crate::Site::named($name, ::core::module_path!(), ::core::file!(), ::core::line!());
-            SITE.enter()
-        };
+        let _guard = $crate::__site!(named $name ::core::file!(), ::core::line!()).enter();
     };
     ($name:expr) => {
         let _guard = $crate::enter(::core::convert::AsRef::<str>::as_ref(&$name));
     };
+}
+
+/// A reference to the static site of a function or block.
+///
+/// `named` has the name that is given, `in_function` that of the function around, behind the prefix that is
+/// given: in a function `Grid::step` the path of the item is "app::Grid<_>::step::Item".
+#[cfg(not(feature = "off"))]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __site {
+    (named $name:tt $file:expr, $line:expr) => {{
+        static SITE: $crate::Site = $crate::Site::named($name, ::core::module_path!(), $file, $line);
+        &SITE
+    }};
+    // A program may have thousands of these: single tokens and a literal are the least work for the compiler.
+    (in_function $prefix:tt $file:tt $line:tt) => {{
+        enum Item {}
+        static SITE: $crate::Site = $crate::Site {
+            codes: $crate::Codes::NONE,
+            name: $prefix,
+            item: ::core::any::type_name::<Item>,
+            module: ::core::module_path!(),
+            file: $file,
+            line: $line,
+        };
+        &SITE
+    }};
 }
 
 /// Nothing; what makes the name counts as used.

@@ -15,72 +15,60 @@ use crate::recorder::Recorder;
 
 /// One place in the source that the attribute or [`region!`](crate::region) has marked.
 ///
-/// Made by the macros as a `static`; registered when it is entered for the first time.
+/// Made by [`__site!`](crate::__site) as a `static`; registered when it is entered for the first time. Its
+/// fields are for that macro: a literal is less work for the compiler than the call of a `const fn`, and
+/// a program may have thousands.
 pub struct Site {
+    #[doc(hidden)]
+    pub codes: Codes,
+    /// Written by the user: all of the name, or what stands in front of the one made from the item.
+    #[doc(hidden)]
+    pub name: &'static str,
+    /// Gives the path of an item inside the function, as the compiler prints it; empty where the user has
+    /// named the region.
+    #[doc(hidden)]
+    pub item: fn() -> &'static str,
+    #[doc(hidden)]
+    pub module: &'static str,
+    #[doc(hidden)]
+    pub file: &'static str,
+    #[doc(hidden)]
+    pub line: u32,
+}
+
+/// What stands for a site in events.
+#[doc(hidden)]
+pub struct Codes {
     /// Event code of the region; 0 until registered.
     code: AtomicU32,
     /// Its short code (`pack.rs`); 0 where it has none.
     short_code: AtomicU32,
-    name: SiteName,
-    module: &'static str,
-    file: &'static str,
-    line: u32,
 }
 
-/// Where the name of a site comes from.
-enum SiteName {
-    /// Written by the user.
-    Given(&'static str),
-    /// The path of an item inside the function, as the compiler prints it, and what the user wants
-    /// in front of the name made from it.
-    Path { item: fn() -> &'static str, prefix: &'static str },
+impl Codes {
+    /// Those of a site that was not entered yet.
+    #[expect(clippy::declare_interior_mutable_const, reason = "each site has codes of its own")]
+    pub const NONE: Codes = Codes { code: AtomicU32::new(0), short_code: AtomicU32::new(0) };
 }
 
 impl Site {
     /// A site with a name given by hand.
     #[doc(hidden)]
     pub const fn named(name: &'static str, module: &'static str, file: &'static str, line: u32) -> Site {
-        Site::new(SiteName::Given(name), module, file, line)
-    }
-
-    /// A site named after the function that holds the item whose path `item` gives.
-    #[doc(hidden)]
-    pub const fn in_function(
-        item: fn() -> &'static str,
-        module: &'static str,
-        file: &'static str,
-        line: u32,
-    ) -> Site {
-        Site::in_function_of_block("", item, module, file, line)
-    }
-
-    /// The same for a function in a block whose functions have `prefix` in front of their names.
-    #[doc(hidden)]
-    pub const fn in_function_of_block(
-        prefix: &'static str,
-        item: fn() -> &'static str,
-        module: &'static str,
-        file: &'static str,
-        line: u32,
-    ) -> Site {
-        Site::new(SiteName::Path { item, prefix }, module, file, line)
-    }
-
-    const fn new(name: SiteName, module: &'static str, file: &'static str, line: u32) -> Site {
-        let (code, short_code) = (AtomicU32::new(0), AtomicU32::new(0));
-        Site { code, short_code, name, module, file, line }
+        Site { codes: Codes::NONE, name, item: || "", module, file, line }
     }
 
     /// A site that is in no recording, to measure what entering one costs.
     pub(crate) const fn of_nothing() -> Site {
         let (code, short_code) = (code::FIRST_REGION as u32, pack::LEAVE + 1);
-        let (code, short_code) = (AtomicU32::new(code), AtomicU32::new(short_code));
-        Site { code, short_code, name: SiteName::Given(""), module: "", file: "", line: 0 }
+        let codes = Codes { code: AtomicU32::new(code), short_code: AtomicU32::new(short_code) };
+        Site { codes, ..Site::named("", "", "", 0) }
     }
 
     /// Enters the region until the guard is dropped.
     #[doc(hidden)]
-    #[inline]
+    // As for the drop of the guard.
+    #[cfg_attr(not(debug_assertions), inline)]
     pub fn enter(&'static self) -> Guard {
         lane::enter_site(self)
     }
@@ -88,13 +76,13 @@ impl Site {
     /// The event code, 0 when not registered yet.
     #[inline]
     pub(crate) fn code(&self) -> u64 {
-        u64::from(self.code.load(Relaxed))
+        u64::from(self.codes.code.load(Relaxed))
     }
 
     /// The short code, 0 when not registered yet or when there is none.
     #[inline]
     pub(crate) fn short_code(&self) -> u32 {
-        self.short_code.load(Relaxed)
+        self.codes.short_code.load(Relaxed)
     }
 
     /// The event code, registering the site if need be.
@@ -103,19 +91,13 @@ impl Site {
         let mut registry = lock_registry();
         // Another thread may have been first.
         if self.code() == 0 {
-            let (name, by_hand) = match self.name {
-                SiteName::Given(name) => (name, true),
-                SiteName::Path { item, prefix } => {
-                    let path = path_below_module(item(), self.module);
-                    let name = if prefix.is_empty() { path } else { format!("{prefix}::{path}") };
-                    (&*name.leak(), false)
-                }
-            };
-            let definition =
-                Definition { name, module: self.module, file: self.file, line: self.line, by_hand };
-            let code = registry.define(definition);
-            self.code.store(code, Relaxed);
-            self.short_code.store(pack::short_code(code), Relaxed);
+            let Site { name, module, file, line, .. } = *self;
+            let item = (self.item)();
+            let by_hand = item.is_empty();
+            let name = if by_hand { name } else { name_from_path(name, item, module).leak() };
+            let code = registry.define(Definition { name, module, file, line, by_hand });
+            self.codes.code.store(code, Relaxed);
+            self.codes.short_code.store(pack::short_code(code), Relaxed);
         }
         self.code()
     }
@@ -222,6 +204,12 @@ pub(crate) fn code_of_named(name: &str, place: impl FnOnce() -> (&'static str, &
     let code = lock_registry().define(definition);
     names.insert(name, code);
     u64::from(code)
+}
+
+/// The name of the function that holds the item, behind what its block's functions have in front.
+fn name_from_path(prefix: &str, item: &str, module: &str) -> String {
+    let path = path_below_module(item, module);
+    if prefix.is_empty() { path } else { format!("{prefix}::{path}") }
 }
 
 /// `Grid::step` from `crate::module::Grid<_>::step::Item`: the path below the module, without
