@@ -134,6 +134,7 @@ pub fn run_info(
             Command::new("git").current_dir(&program.package_root).args(["rev-parse", "HEAD"]),
         ),
         source_roots: vec![built.workspace_root.clone()],
+        ends_at: None,
         private: profile.private,
     }
 }

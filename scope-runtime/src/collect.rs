@@ -4,8 +4,11 @@
 //! a row go lane by lane, in order of entry on each lane.
 
 mod metadata;
+mod part;
 mod paths;
 mod rank;
+#[cfg(any(test, feature = "mpio"))]
+mod share;
 mod source;
 mod tasks;
 mod waits;
@@ -18,10 +21,15 @@ use crate::profile::{Lane, LaneId, Profile};
 use crate::recording::{CallLink, CallSink, Info, Recording, Tasks};
 use crate::totals::PathTree;
 
-use self::rank::{CallIds, Failure, RegionRun};
+pub(crate) use self::part::Part;
+use self::rank::RegionRun;
+#[cfg(feature = "mpio")]
+pub(crate) use self::share::Share;
 use self::source::Sources;
+#[cfg(feature = "mpio")]
+pub(crate) use self::waits::LastArrivals;
 use self::waits::Waits;
-use crate::merged::{ClockRow, Events, LinkRow, MergedProfile, MessageRow, Row, ThreadRow};
+use crate::merged::{ClockRow, Events, MergedProfile, MessageRow, Row, ThreadRow};
 
 /// What only the caller knows about a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -40,6 +48,8 @@ pub struct RunInfo {
     pub git_commit: Option<String>,
     /// Folders that relative names of source files may count from; those before it go first.
     pub source_roots: Vec<PathBuf>,
+    /// Where the profile ends, if the program went on after it.
+    pub ends_at: Option<&'static str>,
     /// Leaves the program's arguments, the command line and text of its source out of the file.
     pub private: bool,
 }
@@ -171,19 +181,10 @@ pub struct Piece {
 pub struct Merger {
     profile: MergedProfile,
     ids: HashMap<String, u32>,
-    heads: Vec<Head>,
+    /// Without what has become rows.
+    parts: Vec<Part>,
     calls: usize,
     waits: Waits,
-}
-
-/// What is kept of a recording.
-#[derive(Debug)]
-struct Head {
-    path: PathBuf,
-    info: Info,
-    profile: Profile,
-    /// The totals with what was started elsewhere below what started it.
-    linked: Option<PathTree>,
 }
 
 impl Merger {
@@ -193,35 +194,33 @@ impl Merger {
     /// When there was one of this rank, a call refers to a region or a parent that is not there, or the
     /// recording changes meanwhile.
     pub fn add(&mut self, path: &Path, recording: &impl RankRecording) -> Result<Piece, Error> {
-        let rank = recording.info().rank;
-        if let Some(first) = self.heads.iter().find(|head| head.info.rank == rank) {
-            let (first, second) = (first.path.clone(), path.to_path_buf());
-            return Err(Error::DuplicateRank { rank, first, second });
+        let (part, events) = Part::of(path, recording)?;
+        let rows = self.add_part(part)?;
+        self.waits.add(recording.info().rank, &recording.profile().collectives)?;
+        Ok(Piece { rows, events })
+    }
+
+    /// Adds a rank whose calls are elsewhere; gives its rows in [`Merger::rows`].
+    ///
+    /// # Errors
+    /// When there was one of this rank.
+    pub(crate) fn add_part(&mut self, mut part: Part) -> Result<Range<usize>, Error> {
+        let rank = part.info.rank;
+        if let Some(first) = self.parts.iter().find(|part| part.info.rank == rank) {
+            return Err(Error::DuplicateRank { rank, first: first.path.clone(), second: part.path });
         }
-        let (events, runs) = rank::columns(recording).map_err(|failure| match failure {
-            Failure::Dangling { lane, call, what } => {
-                Error::DamagedRecording { path: path.to_path_buf(), lane, call, what }
-            }
-            Failure::Miscounted => Error::ChangedRecording { path: path.to_path_buf() },
-        })?;
         let first_row = self.profile.rows.len();
-        runs.into_iter().for_each(|run| self.add_row(rank, run));
-        self.calls += events.duration_ns.len();
-        if recording.tasks().has_links() {
-            self.add_links(rank, recording);
-        }
-        if !recording.tasks().tasks().is_empty() {
-            self.add_tasks(rank, recording);
-        }
-        self.waits.add(rank, &recording.profile().collectives)?;
-        let profile = recording.profile().without_collectives();
-        self.heads.push(Head {
-            path: path.to_path_buf(),
-            info: recording.info().clone(),
-            profile,
-            linked: recording.tasks().has_links().then(|| recording.linked_paths()).flatten(),
-        });
-        Ok(Piece { rows: first_row..self.profile.rows.len(), events })
+        let runs = std::mem::take(&mut part.runs);
+        let calls = runs.iter().map(|run| run.events.end).max().unwrap_or(0);
+        runs.into_iter().for_each(|run| self.add_row(rank, &part.profile, run));
+        self.calls += calls;
+        append(&mut self.profile.links, part.links.take());
+        append(&mut self.profile.tasks, part.tasks.take());
+        append(&mut self.profile.async_calls, part.async_calls.take());
+        append(&mut self.profile.polls, part.polls.take());
+        self.waits.add_rows(&std::mem::take(&mut part.waits));
+        self.parts.push(part);
+        Ok(first_row..self.profile.rows.len())
     }
 
     /// The rows so far, whose runs count through the events of all recordings as they came.
@@ -231,7 +230,7 @@ impl Merger {
 
     /// The heads of the recordings so far.
     pub fn infos(&self) -> impl Iterator<Item = &Info> {
-        self.heads.iter().map(|head| &head.info)
+        self.parts.iter().map(|part| &part.info)
     }
 
     /// The profile without its events.
@@ -240,14 +239,14 @@ impl Merger {
     /// When what ranks are compared by cannot be read back.
     pub fn finish(mut self, run: &RunInfo) -> Result<MergedProfile, Error> {
         self.profile.rows.sort_by_key(|row| row.rank);
-        let mut heads = std::mem::take(&mut self.heads);
-        heads.sort_by_key(|head| head.info.rank);
-        let origin_ns = heads.first().map_or(0, |first| first.profile.start_ns);
+        let mut parts = std::mem::take(&mut self.parts);
+        parts.sort_by_key(|part| part.info.rank);
+        let origin_ns = parts.first().map_or(0, |first| first.profile.start_ns);
         let (mut paths, mut threads) = (Vec::new(), Vec::new());
-        let mut linked_paths = heads.iter().any(|head| head.linked.is_some()).then(Vec::new);
+        let mut linked_paths = parts.iter().any(|part| part.linked.is_some()).then(Vec::new);
         let mut first_paths = HashMap::new();
         let (mut messages, mut clocks) = (Vec::new(), Vec::new());
-        for Head { info, profile, linked, .. } in &heads {
+        for Part { info, profile, linked, .. } in &parts {
             first_paths.insert(info.rank, paths.len() as u64);
             messages.extend(message_rows(info.rank, paths.len() as u64, profile));
             clocks.extend(clock_rows(info));
@@ -263,12 +262,12 @@ impl Merger {
         }
         self.profile.tasks.iter_mut().flatten().for_each(|task| tasks::begin_at(task, origin_ns));
         if !run.private {
-            self.add_source_texts(&run.source_roots, heads.first().map_or(0, |head| head.info.wall_start_ns));
+            self.add_source_texts(&run.source_roots, parts.first().map_or(0, |part| part.info.wall_start_ns));
         }
         let waits = std::mem::take(&mut self.waits).finish(&first_paths)?;
-        let heads: Vec<_> = heads.iter().map(|head| (&head.info, &head.profile)).collect();
+        let ranks: Vec<_> = parts.iter().map(|part| (&part.info, &part.profile)).collect();
         let mut profile = MergedProfile {
-            metadata: metadata::describe(&heads, run),
+            metadata: metadata::describe(&ranks, run),
             paths: Some(paths),
             linked_paths,
             threads: Some(threads),
@@ -295,26 +294,9 @@ impl Merger {
         }
     }
 
-    fn add_links(&mut self, rank: u32, recording: &impl RankRecording) {
-        let ids = CallIds::of_lanes(recording.tasks());
-        let row = |link: CallLink| LinkRow {
-            rank,
-            call_id: ids.of(link.call),
-            started_by: ids.of(link.started_by),
-        };
-        self.profile.links.get_or_insert_default().extend(recording.links().into_iter().map(row));
-    }
-
-    fn add_tasks(&mut self, rank: u32, recording: &impl RankRecording) {
-        let (profile, found) = (recording.profile(), recording.tasks());
-        let ids = CallIds::of_lanes(found);
-        self.profile.tasks.get_or_insert_default().extend(tasks::task_rows(profile, found));
-        self.profile.async_calls.get_or_insert_default().extend(tasks::async_rows(rank, found, &ids));
-        self.profile.polls.get_or_insert_default().extend(tasks::poll_rows(rank, found, &ids));
-    }
-
-    fn add_row(&mut self, rank: u32, run: RegionRun<'_>) {
-        let region = run.region;
+    /// `profile` is that of the rank.
+    fn add_row(&mut self, rank: u32, profile: &Profile, run: RegionRun) {
+        let region = &profile.regions[run.region.0 as usize];
         let id = self.region_id(&region.name);
         self.profile.rows.push(Row {
             region: id,
@@ -338,6 +320,12 @@ impl Merger {
         self.profile.names.push(name.to_string());
         self.ids.insert(name.to_string(), id);
         id
+    }
+}
+
+fn append<T>(all: &mut Option<Vec<T>>, rows: Option<Vec<T>>) {
+    if let Some(rows) = rows {
+        all.get_or_insert_default().extend(rows);
     }
 }
 

@@ -20,7 +20,7 @@ use crate::recording::Recording;
 /// stays unsealed: nothing in it is lost.
 pub(crate) fn seal(recorder: &Recorder) -> Profile {
     let writer = recorder.writer();
-    match read_back(recorder) {
+    match read_back(recorder, false) {
         Ok(recording) => {
             let profile = recording.into_profile();
             writer.set_sealed(true);
@@ -48,7 +48,7 @@ pub(crate) fn write_profile(recorder: &Recorder) {
         return;
     }
     fix_scale(recorder);
-    match read_back(recorder) {
+    match read_back(recorder, false) {
         Ok(mut recording) => {
             recording.set_sealed();
             own_profile::write(&recording);
@@ -57,12 +57,13 @@ pub(crate) fn write_profile(recorder: &Recorder) {
     }
 }
 
-/// Totals what was recorded so far, while recording goes on. From now on ticks are ns by the same scale, so
-/// that what has ended by now lasts as long in all that is made of the recording.
+/// Reads back what was recorded so far, while recording goes on; collective calls only where they are wanted.
+/// From now on ticks are ns by the same scale, so that what has ended by now lasts as long in all that is
+/// made of the recording.
 #[cfg(all(feature = "mpi", not(feature = "off")))]
-pub(crate) fn so_far(recorder: &Recorder) -> Result<Profile, String> {
+pub(crate) fn so_far(recorder: &Recorder, keeps_collectives: bool) -> Result<Recording, String> {
     fix_scale(recorder);
-    read_back(recorder).map(Recording::into_profile)
+    read_back(recorder, keeps_collectives)
 }
 
 /// Has ticks be ns by the line through the begin and now.
@@ -74,10 +75,11 @@ fn fix_scale(recorder: &Recorder) {
     recorder.writer().beat(now);
 }
 
-fn read_back(recorder: &Recorder) -> Result<Recording, String> {
+fn read_back(recorder: &Recorder, keeps_collectives: bool) -> Result<Recording, String> {
     let writer = recorder.writer();
     let file = writer.file().try_clone();
     let file = file.map_err(|error| format!("failed to read `{}` back: {error}", writer.path().display()))?;
-    let recording = Recording::from_file(file, writer.path(), |work| lane::unrecorded(work));
+    let around = |work: &mut dyn FnMut()| lane::unrecorded(work);
+    let recording = Recording::from_file(file, writer.path(), keeps_collectives, around);
     recording.map_err(|error| error.to_string())
 }

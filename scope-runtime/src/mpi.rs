@@ -15,7 +15,11 @@ mod combine;
 mod communicators;
 mod exchange;
 mod job;
+#[cfg(feature = "mpio")]
+mod profile;
 mod receives;
 mod requests;
+#[cfg(feature = "mpio")]
+mod sized;
 
 pub use job::totals;

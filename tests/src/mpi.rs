@@ -1,7 +1,7 @@
 //! The programs of `tests/mpi`, built with each MPI that the tests are to use, and run on several ranks by its
 //! launcher.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -42,13 +42,15 @@ pub fn with_each(work: impl Fn(&Mpi)) {
 impl Mpi {
     /// The MPI, with all programs built, which is done once.
     fn of(family: &str) -> Mpi {
-        static BUILT: Mutex<BTreeMap<String, PathBuf>> = Mutex::new(BTreeMap::new());
-        let mut built = BUILT.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let programs = built.entry(family.into()).or_insert_with(|| {
-            tools::succeed(cargo(family, &folder()).args(["build", "--quiet", "--bins"]));
-            build_folder(family).join("debug")
-        });
-        Mpi { family: family.into(), programs: programs.clone() }
+        build(family, &["--bins"]);
+        Mpi { family: family.into(), programs: build_folder(family).join("debug") }
+    }
+
+    /// The MPI with the program of `tests/mpi` that has the feature `mpio`, which needs a parallel HDF5 of this
+    /// MPI.
+    pub fn with_parallel_hdf5(&self) -> &Mpi {
+        build(&self.family, &["--features", "mpio", "--bin", "writes_profile"]);
+        self
     }
 
     /// A built program of `tests/mpi`.
@@ -247,7 +249,7 @@ pub fn paths(profile: &Profile) -> Vec<String> {
 }
 
 /// The package of the programs.
-fn folder() -> PathBuf {
+pub fn folder() -> PathBuf {
     tools::in_tests("mpi")
 }
 
@@ -261,6 +263,18 @@ fn cargo(family: &str, folder: &Path) -> Command {
     cargo
 }
 
+/// Builds programs, once in a test program.
+fn build(family: &str, arguments: &[&str]) {
+    static BUILT: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    let mut built = BUILT.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    if built.insert(format!("{family} {arguments:?}")) {
+        tools::succeed(cargo(family, &folder()).args(["build", "--quiet"]).args(arguments));
+    }
+}
+
 fn set_build_environment(command: &mut Command, family: &str) {
     command.env("CARGO_TARGET_DIR", build_folder(family)).env("MPICC", format!("mpicc.{family}"));
+    // Where Debian has the HDF5 that is parallel by this MPI.
+    let hdf5 = format!("/usr/lib/{}-linux-gnu/hdf5/{family}", std::env::consts::ARCH);
+    command.env("HDF5_DIR", hdf5);
 }

@@ -27,6 +27,7 @@ pub(super) fn describe(ranks: &[(&Info, &Profile)], run: &RunInfo) -> Vec<(Strin
     entries.program(ranks, run);
     entries.machine(ranks);
     entries.ranks(ranks);
+    entries.optional("ends_at", &run.ends_at.map(String::from));
     entries.0
 }
 

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-use crate::profile::{LaneId, Profile, Region, RegionId};
+use crate::profile::{LaneId, Profile, RegionId};
 use crate::recording::{CallRef, CallSink, Parent, RunId, TaskId, Tasks};
 
 use super::{RankRecording, UNKNOWN};
@@ -57,8 +57,10 @@ impl Columns {
 const NO_TASK: i64 = -1;
 
 /// A region and its run of calls in the columns.
-pub(super) struct RegionRun<'a> {
-    pub(super) region: &'a Region,
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct RegionRun {
+    /// The first of this name.
+    pub(super) region: RegionId,
     pub(super) events: Range<usize>,
     /// Durations of the calls, less those of their direct children.
     pub(super) exclusive_ns: i64,
@@ -79,19 +81,16 @@ pub(super) enum Failure {
 /// The totals of the recording say how many calls each region has, so that every call is put in
 /// its place at once. Should they be wrong, as when a piece of the file went bad since it was
 /// opened, or where the timeline ends before the totals do, the calls are counted first.
-pub(super) fn columns<R: RankRecording>(recording: &R) -> Result<(Events, Vec<RegionRun<'_>>), Failure> {
+pub(super) fn columns(recording: &impl RankRecording) -> Result<(Events, Vec<RegionRun>), Failure> {
     let profile = recording.profile();
     let (columns, mut runs) = place(recording)?;
-    let paths = profile.paths.nodes().iter();
-    let totalled: HashSet<&str> = paths
-        .filter_map(|path| profile.regions.get(path.region.0 as usize))
-        .map(|region| region.name.as_str())
-        .collect();
-    runs.retain(|run| !run.events.is_empty() || totalled.contains(run.region.name.as_str()));
+    let name = |region: RegionId| profile.regions.get(region.0 as usize).map(|region| region.name.as_str());
+    let totalled: HashSet<_> = profile.paths.nodes().iter().filter_map(|path| name(path.region)).collect();
+    runs.retain(|run| !run.events.is_empty() || name(run.region).is_some_and(|name| totalled.contains(name)));
     Ok((columns.into_events(), runs))
 }
 
-fn place<R: RankRecording>(recording: &R) -> Result<(Columns, Vec<RegionRun<'_>>), Failure> {
+fn place(recording: &impl RankRecording) -> Result<(Columns, Vec<RegionRun>), Failure> {
     let (profile, tasks) = (recording.profile(), recording.tasks());
     if profile.timeline_end_ns.is_none() {
         match Placement::new(profile, tasks, &counts_by_totals(profile)).place(recording) {
@@ -142,7 +141,7 @@ struct Placement<'a> {
     columns: Columns,
     tasks: &'a Tasks,
     ids: CallIds,
-    runs: Vec<RegionRun<'a>>,
+    runs: Vec<RegionRun>,
     /// Position of each region's run in `runs`, and where its next call goes. A name is all that
     /// the file can tell regions by, so those of one name share a run, under the source of the first.
     run_of: Vec<usize>,
@@ -177,9 +176,9 @@ impl<'a> Placement<'a> {
         let mut runs = Vec::new();
         let mut sizes: Vec<usize> = Vec::new();
         let mut run_of = Vec::with_capacity(counts.len());
-        for (region, count) in profile.regions.iter().zip(counts) {
+        for (id, (region, count)) in (0..).zip(profile.regions.iter().zip(counts)) {
             let run = *by_name.entry(&region.name).or_insert_with(|| {
-                runs.push(RegionRun { region, events: 0..0, exclusive_ns: 0 });
+                runs.push(RegionRun { region: RegionId(id), events: 0..0, exclusive_ns: 0 });
                 sizes.push(0);
                 runs.len() - 1
             });
@@ -206,7 +205,7 @@ impl<'a> Placement<'a> {
     }
 
     /// Places the calls of all lanes.
-    fn place(mut self, recording: &impl RankRecording) -> Result<(Columns, Vec<RegionRun<'a>>), Failure> {
+    fn place(mut self, recording: &impl RankRecording) -> Result<(Columns, Vec<RegionRun>), Failure> {
         for lane in 0..recording.profile().lanes.len() as u32 {
             (self.lane, self.first_call_id) = (lane, self.next_call_id);
             recording.visit_calls(LaneId(lane), &mut self);

@@ -2,15 +2,20 @@
 //!
 //! The calls of all ranks that belong together have one key. Who of them came last is known when all
 //! ranks were read, so the times are kept until then: in a file where they are many, since there may be
-//! more of them than fit into memory.
+//! more of them than fit into memory. Ranks that are still there tell each other who came last, and keep
+//! the times to themselves.
 
+use std::cmp::Reverse;
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 
-use crate::profile::CollectiveCall;
 use tempfile::SpooledTempFile;
 
+#[cfg(any(test, feature = "mpio"))]
+use crate::format::{FieldReader, Fields};
 use crate::merged::WaitRow;
+use crate::profile::CollectiveCall;
 
 /// Bytes of arrivals that are kept in memory.
 const IN_MEMORY: usize = 64 << 20;
@@ -18,20 +23,120 @@ const IN_MEMORY: usize = 64 << 20;
 /// The collective calls of the ranks so far.
 #[derive(Debug)]
 pub(super) struct Waits {
-    last: HashMap<u64, Last>,
+    last: LastArrivals,
     arrivals: BufWriter<SpooledTempFile>,
     count: u64,
+    rows: Rows,
 }
 
+/// Who came last to each collective call, by its key.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct LastArrivals(HashMap<u64, Last>);
+
 /// Who came last to a collective call.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Last {
     start_ns: i64,
     rank: u32,
     path: u32,
+    /// How many ranks have come.
     ranks: u32,
-    /// The rank that was added last.
-    newest: u32,
+}
+
+impl Last {
+    /// Takes the later one; of ranks that came together the first.
+    fn take(&mut self, other: &Last) {
+        if (other.start_ns, Reverse(other.rank)) > (self.start_ns, Reverse(self.rank)) {
+            (self.start_ns, self.rank, self.path) = (other.start_ns, other.rank, other.path);
+        }
+    }
+}
+
+impl LastArrivals {
+    /// Those of a single rank.
+    pub(crate) fn of_rank(rank: u32, calls: &[CollectiveCall]) -> LastArrivals {
+        let mut all = LastArrivals::default();
+        for call in calls {
+            let last = Last { start_ns: call.start_ns, rank, path: call.path.0, ranks: 1 };
+            all.0.entry(key(call)).or_insert(last).take(&last);
+        }
+        all
+    }
+
+    /// Adds those of other ranks.
+    pub(crate) fn add(&mut self, other: LastArrivals) {
+        for (key, last) in other.0 {
+            match self.0.entry(key) {
+                Entry::Vacant(entry) => _ = entry.insert(last),
+                Entry::Occupied(mut entry) => {
+                    let known = entry.get_mut();
+                    known.take(&last);
+                    known.ranks = known.ranks.saturating_add(last.ranks);
+                }
+            }
+        }
+    }
+
+    /// How long a rank waited in its calls, and what it thus knows of those for whom it did; paths count from
+    /// the first one of their rank.
+    #[cfg(any(test, feature = "mpio"))]
+    pub(crate) fn waits_of(&self, rank: u32, calls: &[CollectiveCall]) -> Vec<WaitRow> {
+        let mut rows = Rows::default();
+        calls.iter().for_each(|call| rows.add_arrival(&Arrival::of_call(rank, call), self));
+        rows.0.into_iter().map(|((rank, path), row)| WaitRow { rank, path: path.into(), ..row }).collect()
+    }
+
+    /// As bytes, for another rank.
+    #[cfg(any(test, feature = "mpio"))]
+    pub(crate) fn to_bytes(&self) -> Vec<u8> {
+        let last = |fields: Fields, (&key, last): (&u64, &Last)| {
+            fields.u64(key).u64(last.start_ns.cast_unsigned()).u32(last.rank).u32(last.path).u32(last.ranks)
+        };
+        self.0.iter().fold(Fields::default(), last).0
+    }
+
+    /// Those in such bytes; `None` where they make no sense.
+    #[cfg(any(test, feature = "mpio"))]
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Option<LastArrivals> {
+        let mut fields = FieldReader(bytes);
+        let mut all = LastArrivals::default();
+        while !fields.0.is_empty() {
+            let (key, start_ns) = (fields.u64()?, fields.u64()?.cast_signed());
+            let last = Last { start_ns, rank: fields.u32()?, path: fields.u32()?, ranks: fields.u32()? };
+            all.0.insert(key, last);
+        }
+        Some(all)
+    }
+}
+
+/// By rank and path.
+#[derive(Debug, Default)]
+struct Rows(BTreeMap<(u32, u32), WaitRow>);
+
+impl Rows {
+    /// Counts a call that was compared with those of all other ranks.
+    fn add_arrival(&mut self, arrival: &Arrival, last: &LastArrivals) {
+        // A call that no other rank has recorded cannot be compared.
+        let Some(last) = last.0.get(&arrival.key).filter(|last| last.ranks > 1) else { return };
+        let is_last = last.rank == arrival.rank;
+        let until_ns = last.start_ns.min(arrival.end_ns);
+        let wait_ns = until_ns.saturating_sub(arrival.start_ns).max(0);
+        let row = WaitRow { calls: 1, wait_ns, last: is_last.into(), ..WaitRow::default() };
+        self.add((arrival.rank, arrival.path), &row);
+        self.add((last.rank, last.path), &WaitRow { caused_ns: wait_ns, ..WaitRow::default() });
+    }
+
+    fn add(&mut self, place: (u32, u32), other: &WaitRow) {
+        let row = self.0.entry(place).or_default();
+        row.calls = row.calls.saturating_add(other.calls);
+        row.wait_ns = row.wait_ns.saturating_add(other.wait_ns);
+        row.last = row.last.saturating_add(other.last);
+        row.caused_ns = row.caused_ns.saturating_add(other.caused_ns);
+    }
+}
+
+fn key(call: &CollectiveCall) -> u64 {
+    u64::from(call.communicator) << 32 | u64::from(call.number)
 }
 
 /// The call of one rank.
@@ -46,6 +151,11 @@ struct Arrival {
 
 impl Arrival {
     const SIZE: usize = 32;
+
+    fn of_call(rank: u32, call: &CollectiveCall) -> Arrival {
+        let (start_ns, end_ns) = (call.start_ns, call.end_ns);
+        Arrival { key: key(call), rank, path: call.path.0, start_ns, end_ns }
+    }
 
     fn to_bytes(self) -> [u8; Self::SIZE] {
         let mut bytes = [0; Self::SIZE];
@@ -73,7 +183,7 @@ impl Arrival {
 impl Default for Waits {
     fn default() -> Waits {
         let arrivals = BufWriter::new(SpooledTempFile::new(IN_MEMORY));
-        Waits { last: HashMap::new(), arrivals, count: 0 }
+        Waits { last: LastArrivals::default(), arrivals, count: 0, rows: Rows::default() }
     }
 }
 
@@ -83,20 +193,17 @@ impl Waits {
     /// # Errors
     /// When there is no room to keep them.
     pub(super) fn add(&mut self, rank: u32, calls: &[CollectiveCall]) -> io::Result<()> {
+        self.last.add(LastArrivals::of_rank(rank, calls));
         for call in calls {
-            let key = u64::from(call.communicator) << 32 | u64::from(call.number);
-            let (path, start_ns) = (call.path.0, call.start_ns);
-            let last = self.last.entry(key).or_insert(Last { start_ns, rank, path, ranks: 1, newest: rank });
-            last.ranks += u32::from(last.newest != rank);
-            last.newest = rank;
-            if start_ns > last.start_ns {
-                (last.start_ns, last.rank, last.path) = (start_ns, rank, path);
-            }
-            let arrival = Arrival { key, rank, path, start_ns, end_ns: call.end_ns };
-            self.arrivals.write_all(&arrival.to_bytes())?;
+            self.arrivals.write_all(&Arrival::of_call(rank, call).to_bytes())?;
             self.count += 1;
         }
         Ok(())
+    }
+
+    /// Adds what a rank knows of waiting, as [`LastArrivals::waits_of`] gives it.
+    pub(super) fn add_rows(&mut self, rows: &[WaitRow]) {
+        rows.iter().for_each(|row| self.rows.add((row.rank, row.path as u32), row));
     }
 
     /// The waits per rank and path; `first_paths` is where the paths of each rank begin.
@@ -104,32 +211,20 @@ impl Waits {
     /// # Errors
     /// When the calls cannot be read back.
     pub(super) fn finish(self, first_paths: &HashMap<u32, u64>) -> io::Result<Vec<WaitRow>> {
-        let mut rows: BTreeMap<(u32, u32), WaitRow> = BTreeMap::new();
-        let Waits { last, arrivals, count } = self;
+        let Waits { last, arrivals, count, mut rows } = self;
         let mut arrivals = arrivals.into_inner().map_err(io::IntoInnerError::into_error)?;
         arrivals.seek(SeekFrom::Start(0))?;
         let mut arrivals = BufReader::new(arrivals);
         for _ in 0..count {
             let mut bytes = [0; Arrival::SIZE];
             arrivals.read_exact(&mut bytes)?;
-            let arrival = Arrival::of_bytes(&bytes);
-            // A call that no other rank has recorded cannot be compared.
-            let Some(last) = last.get(&arrival.key).filter(|last| last.ranks > 1) else { continue };
-            let is_last = last.rank == arrival.rank;
-            let until_ns = last.start_ns.min(arrival.end_ns);
-            let wait_ns = until_ns.saturating_sub(arrival.start_ns).max(0);
-            let row = rows.entry((arrival.rank, arrival.path)).or_default();
-            row.calls += 1;
-            row.wait_ns = row.wait_ns.saturating_add(wait_ns);
-            row.last += u64::from(is_last);
-            let caused = &mut rows.entry((last.rank, last.path)).or_default().caused_ns;
-            *caused = caused.saturating_add(wait_ns);
+            rows.add_arrival(&Arrival::of_bytes(&bytes), &last);
         }
         let row = |((rank, path), row): ((u32, u32), WaitRow)| {
             let first_path = first_paths.get(&rank).copied().unwrap_or(0);
             WaitRow { rank, path: first_path + u64::from(path), ..row }
         };
-        Ok(rows.into_iter().map(row).collect())
+        Ok(rows.0.into_iter().map(row).collect())
     }
 }
 
@@ -177,6 +272,30 @@ mod tests {
         let mut waits = Waits::default();
         waits.add(0, &[call(0, 0, 5, 9), call(0, 0, 7, 9)]).unwrap();
         assert_eq!(waits.finish(&HashMap::new()).unwrap(), []);
+    }
+
+    #[test]
+    fn ranks_that_tell_each_other_who_came_last_find_the_same() {
+        let ranks = [
+            vec![call(0, 3, 10, 31), call(1, 3, 40, 41), call(2, 4, 90, 95)],
+            vec![call(0, 0, 30, 32), call(1, 0, 50, 60)],
+            vec![call(1, 9, 50, 61), call(0, 9, 2, 33)],
+        ];
+        let last = |rank: usize| LastArrivals::of_rank(rank as u32, &ranks[rank]);
+        let mut all = last(1);
+        all.add(last(2));
+        all.add(last(0));
+        assert_eq!(LastArrivals::from_bytes(&all.to_bytes()), Some(all.clone()));
+        assert_eq!(LastArrivals::from_bytes(&all.to_bytes()[1..]), None);
+        let (mut together, mut apart) = (Waits::default(), Waits::default());
+        for (rank, calls) in (0..).zip(&ranks) {
+            together.add(rank, calls).unwrap();
+            apart.add_rows(&all.waits_of(rank, calls));
+        }
+        let first_paths = HashMap::from([(0, 0), (1, 100), (2, 200)]);
+        let rows = together.finish(&first_paths).unwrap();
+        assert_eq!((rows.len(), rows.iter().map(|row| row.last).sum::<u64>()), (3, 2));
+        assert_eq!(apart.finish(&first_paths).unwrap(), rows);
     }
 
     #[test]

@@ -25,7 +25,7 @@ fn take(exchange: &Exchange, below: u32) -> Result<JobTotals, GaveUp> {
     let len = u64::from_le_bytes(offer.try_into().map_err(|_| GaveUp)?);
     let len = usize::try_from(len).map_err(|_| GaveUp)?;
     exchange.send(below, Tag::Answer, vec![1])?;
-    let bytes = exchange.receive(below, Tag::Totals, len)?;
+    let bytes = exchange.receive(below, Tag::Content, len)?;
     JobTotals::from_bytes(&bytes).ok_or(GaveUp)
 }
 
@@ -34,5 +34,5 @@ fn offer(exchange: &Exchange, above: u32, bytes: Vec<u8>) -> Result<(), GaveUp> 
     if exchange.receive(above, Tag::Answer, 1)? != [1] {
         return Err(GaveUp);
     }
-    exchange.send(above, Tag::Totals, bytes)
+    exchange.send(above, Tag::Content, bytes)
 }

@@ -29,17 +29,20 @@ pub(super) struct Exchange {
 pub(super) enum Round {
     Begin,
     End,
+    /// When the profile of the job is written.
+    #[cfg(feature = "mpio")]
+    Profile,
 }
 
 /// What a message is about.
 #[derive(Clone, Copy)]
 pub(super) enum Tag {
-    /// Length of the totals to come, from a rank to the one that takes them.
+    /// Length of the content to come, from a rank to the one that takes it.
     Offer,
     /// Whether it does.
     Answer,
-    /// The totals.
-    Totals,
+    /// Totals of some ranks, or whatever else it was.
+    Content,
     /// What time is it?
     Ask,
     /// It is this.

@@ -14,24 +14,25 @@ use mpi_sys::{
 
 use super::call::Call;
 use super::exchange::{Exchange, GaveUp, Round};
+#[cfg(feature = "mpio")]
+use super::profile;
 use super::{clocks, combine};
 use crate::environment::MPI_TIMEOUT;
 use crate::format::{Fields, kind};
 use crate::job::JobTotals;
 use crate::lane::{ON, STATE};
-use crate::profile::Profile;
 use crate::recorder::Recorder;
-use crate::recording::ClockOffset;
+use crate::recording::{ClockOffset, Recording};
 use crate::region::Site;
 use crate::{environment, finalize, lane, lock, report, session};
 
 /// The ranks that record together.
 #[derive(Clone, Copy)]
-struct Job {
+pub(super) struct Job {
     /// A duplicate of the communicator of all ranks, which only recorders use.
-    comm: MPI_Comm,
-    rank: u32,
-    ranks: u32,
+    pub(super) comm: MPI_Comm,
+    pub(super) rank: u32,
+    pub(super) ranks: u32,
 }
 
 // SAFETY: a communicator may be used by any thread; who uses this one has taken the job out.
@@ -124,25 +125,41 @@ impl Job {
         made.then(|| Job { comm: unsafe { comm.assume_init() }, rank: rank as u32, ranks: ranks as u32 })
     }
 
-    fn exchange(&self, round: Round, timeout: Duration) -> Exchange {
+    pub(super) fn exchange(&self, round: Round, timeout: Duration) -> Exchange {
         let Job { comm, rank, ranks } = *self;
         Exchange { comm, rank, ranks, deadline: Instant::now() + timeout, round }
     }
 
-    /// Compares the clocks of the ranks once more, and puts their totals together.
+    /// Compares the clocks of the ranks once more, puts their totals together, and has them write their profile
+    /// where they do that themselves.
     fn end(self, recorder: &'static Recorder) {
         let timeout = environment::mpi_timeout().unwrap_or_else(|problem| {
             report(format_args!("{problem}; waiting {} s", MPI_TIMEOUT.as_secs()));
             MPI_TIMEOUT
         });
-        match self.combine(recorder, timeout) {
-            Ok(Some(job)) => {
-                show(&job);
-                *lock(&TOTALS) = Some(job);
+        #[cfg(feature = "mpio")]
+        let writes_profile = profile::is_wanted(&self);
+        #[cfg(not(feature = "mpio"))]
+        let writes_profile = false;
+        match self.combine(recorder, timeout, writes_profile) {
+            Ok((totals, recording)) => {
+                if let Some(job) = totals {
+                    show(&job);
+                    *lock(&TOTALS) = Some(job);
+                }
+                #[cfg(feature = "mpio")]
+                if writes_profile {
+                    profile::write(&self, recording, timeout);
+                }
+                #[cfg(not(feature = "mpio"))]
+                drop(recording);
             }
-            Ok(None) => {}
             Err(GaveUp) => {
                 self.exchange(Round::End, Duration::ZERO).give_up();
+                #[cfg(feature = "mpio")]
+                if writes_profile {
+                    profile::refuse(&self);
+                }
                 if self.rank == 0 {
                     let seconds = timeout.as_secs_f64();
                     report(format_args!(
@@ -154,18 +171,26 @@ impl Job {
         }
     }
 
-    /// The totals of all ranks, on rank 0.
-    fn combine(&self, recorder: &'static Recorder, timeout: Duration) -> Result<Option<JobTotals>, GaveUp> {
+    /// The totals of all ranks, on rank 0, and what this one has recorded so far, with its collective calls if
+    /// they are wanted.
+    fn combine(
+        &self,
+        recorder: &'static Recorder,
+        timeout: Duration,
+        keeps_collectives: bool,
+    ) -> Result<(Option<JobTotals>, Recording), GaveUp> {
         // Before the totals, which are in ns of rank 0 from then on.
         note_offset(recorder, Ok(clocks::compare(&self.exchange(Round::End, timeout))?));
-        let profile = finalize::so_far(recorder).map_err(|problem| {
+        let mut recording = finalize::so_far(recorder, keeps_collectives).map_err(|problem| {
             report(format_args!("{problem}"));
             GaveUp
         })?;
+        // Where it stands is what MPI says: a launcher may have said nothing.
+        recording.set_rank(self.rank, self.ranks);
         // How long reading took is no time in which a rank did not come: the others may have read as long.
         let exchange = self.exchange(Round::End, timeout);
-        // Where it stands is what MPI says: a launcher may have said nothing.
-        combine::combine(&exchange, JobTotals::of_rank(&Profile { rank: self.rank, ..profile }))
+        let totals = combine::combine(&exchange, JobTotals::of_rank(recording.profile()))?;
+        Ok((totals, recording))
     }
 }
 

@@ -46,6 +46,11 @@ impl Error {
         Error::Io { path: path.to_path_buf(), action, source }
     }
 
+    /// Of giving a complete file the name `path`.
+    pub(crate) fn rename(path: &Path, source: std::io::Error) -> Error {
+        Error::io(path, "rename a finished file to", source)
+    }
+
     pub(super) fn inconsistent(path: &Path, mistake: Mistake) -> Error {
         Error::Inconsistent { path: path.to_path_buf(), object: mistake.object, cause: mistake.cause }
     }

@@ -237,6 +237,14 @@ pub struct EventColumn {
     pub set: fn(&mut Events, Vec<i64>),
 }
 
+impl EventColumn {
+    /// Whether a file with these calls has the column.
+    pub fn is_needed_by(&self, events: &Events) -> bool {
+        // Readers take task and waiting time together; zero is the schema's default.
+        (self.get)(events).is_some() || (self.name == AWAIT && events.task_ids.is_some())
+    }
+}
+
 macro_rules! event_column {
     ($name:literal => $field:ident, $unknown:literal) => {
         EventColumn {

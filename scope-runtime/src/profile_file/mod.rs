@@ -9,6 +9,8 @@ mod growing;
 pub mod layout;
 mod library;
 pub mod publish;
+#[cfg(feature = "mpio")]
+pub(crate) mod shared;
 #[cfg(feature = "hdf5")]
 mod system;
 mod write;

@@ -3,6 +3,8 @@
 use std::io;
 use std::path::Path;
 
+#[cfg(feature = "mpio")]
+use hdf5::dataset::{AllocTime, FillTime};
 use hdf5::filters::deflate_available;
 use hdf5::plist::file_create::AttrCreationOrder;
 use hdf5::types::{CompoundField, CompoundType, StringError, TypeDescriptor, VarLenUnicode};
@@ -96,6 +98,19 @@ impl Library for SystemHdf5 {
     }
 }
 
+#[cfg(feature = "mpio")]
+impl SystemHdf5 {
+    /// Adds a contiguous column of `len` integers of eight bytes, whose values are for others to write.
+    ///
+    /// # Errors
+    /// When there is no room for it.
+    pub(super) fn reserve(group: &Group, name: &str, len: usize) -> Result<(), String> {
+        let builder = group.new_dataset_builder().no_chunk().empty::<i64>().shape(len);
+        let builder = builder.alloc_time(Some(AllocTime::Early)).fill_time(FillTime::Never);
+        builder.create(name).map(drop).map_err(cause)
+    }
+}
+
 /// A dataset in chunks, as long as what was appended.
 pub struct Column {
     dataset: Dataset,
@@ -163,6 +178,6 @@ fn nul(_: StringError) -> String {
 }
 
 /// What the library says, in a line: in those that follow it goes into detail.
-fn cause(error: hdf5::Error) -> String {
+pub(super) fn cause(error: hdf5::Error) -> String {
     error.to_string().lines().next().unwrap_or_default().to_string()
 }

@@ -45,8 +45,7 @@ pub struct ProfileWriter<L: Library> {
     /// Where they go, once they are so long that they are compressed.
     events: Option<L::Group>,
     calls: usize,
-    /// By rank and region.
-    statistics: HashMap<(u32, u32), Statistics>,
+    statistics: StatisticsOfRows,
 }
 
 impl<L: Library> ProfileWriter<L> {
@@ -89,14 +88,10 @@ impl<L: Library> ProfileWriter<L> {
             self.statistics.insert((row.rank, row.region), events.statistics(start..end));
             runs.push(start..end);
         }
-        // Readers take task and waiting time together; zero is the schema's default.
-        let needs = |column: &EventColumn| {
-            (column.get)(events).is_some() || (column.name == AWAIT && events.task_ids.is_some())
-        };
-        for column in OPTIONAL_EVENTS.iter().filter(|column| needs(column)) {
+        for column in OPTIONAL_EVENTS.iter().filter(|column| column.is_needed_by(events)) {
             self.begin(column)?;
         }
-        if (self.calls + calls) * self.columns.len() * size_of::<i64>() >= COMPRESS_FROM_BYTES {
+        if is_compressed(self.columns.len(), self.calls + calls) {
             self.begin_compressing()?;
         }
         self.extend(START_DELTAS, calls, start_deltas(&runs, &events.start_ns))?;
@@ -145,32 +140,42 @@ impl<L: Library> ProfileWriter<L> {
     pub fn finish(self, profile: &MergedProfile) -> Result<(), Error> {
         let ProfileWriter { path, temporary, file, columns, events, calls, statistics } = self;
         let path = path.as_path();
-        check_index(profile, calls).map_err(|mistake| Error::inconsistent(path, mistake))?;
-        let compress = events.is_some();
-        Writer { path, file: &file, compress, columns, events, statistics }.write_profile(profile)?;
+        let writer = Writer { path, file: &file, compress: events.is_some(), statistics: &statistics };
+        writer.write_profile(profile, calls)?;
+        if profile.aggregates.is_none() {
+            writer.write_events(columns, events)?;
+        }
         file.close().map_err(|cause| Error::write(path, "the end", cause))?;
-        temporary.publish(path).map_err(|e| Error::io(path, "rename a finished file to", e))
+        temporary.publish(path).map_err(|e| Error::rename(path, e))
     }
 }
 
-struct Writer<'a, L: Library> {
+/// Statistics of calls by rank and region.
+pub(super) type StatisticsOfRows = HashMap<(u32, u32), Statistics>;
+
+/// Whether columns are compressed in a file with so many columns of so many calls.
+pub(super) fn is_compressed(columns: usize, calls: usize) -> bool {
+    calls * columns * size_of::<i64>() >= COMPRESS_FROM_BYTES
+}
+
+pub(super) struct Writer<'a, L: Library> {
     /// Final place of the file, for messages.
-    path: &'a Path,
-    file: &'a L,
-    compress: bool,
-    columns: Vec<Growing<L>>,
-    events: Option<L::Group>,
-    statistics: HashMap<(u32, u32), Statistics>,
+    pub(super) path: &'a Path,
+    pub(super) file: &'a L,
+    pub(super) compress: bool,
+    pub(super) statistics: &'a StatisticsOfRows,
 }
 
 /// A group with its name, for messages.
-struct Group<'n, L: Library> {
+pub(super) struct Group<'n, L: Library> {
     name: &'n str,
-    group: L::Group,
+    pub(super) group: L::Group,
 }
 
 impl<L: Library> Writer<'_, L> {
-    fn write_profile(self, profile: &MergedProfile) -> Result<(), Error> {
+    /// Writes all but the events, of which there are those of `calls` calls.
+    pub(super) fn write_profile(&self, profile: &MergedProfile, calls: usize) -> Result<(), Error> {
+        check_index(profile, calls).map_err(|mistake| Error::inconsistent(self.path, mistake))?;
         let (names, rows) = used_regions(profile);
         let layout = if profile.aggregates.is_some() { AGGREGATE } else { COLUMNAR };
         let version = [
@@ -204,11 +209,10 @@ impl<L: Library> Writer<'_, L> {
         self.write_group(LINKED_PATHS, PATH_TABLE, profile.linked_paths.as_deref())?;
         self.write_group(MESSAGES, MESSAGE_TABLE, profile.messages.as_deref())?;
         self.write_group(WAITS, WAIT_TABLE, profile.waits.as_deref())?;
-        self.write_group(CLOCKS, CLOCK_TABLE, profile.clocks.as_deref())?;
-        if profile.aggregates.is_some() { Ok(()) } else { self.write_events() }
+        self.write_group(CLOCKS, CLOCK_TABLE, profile.clocks.as_deref())
     }
 
-    fn group<'n>(&self, name: &'n str) -> Result<Group<'n, L>, Error> {
+    pub(super) fn group<'n>(&self, name: &'n str) -> Result<Group<'n, L>, Error> {
         let group = self.file.group(name, false).map_err(self.failed(name))?;
         Ok(Group { name, group })
     }
@@ -269,12 +273,12 @@ impl<L: Library> Writer<'_, L> {
         L::statistics(&group.group, STATISTICS, &values).map_err(self.failed_in(group, STATISTICS))
     }
 
-    fn write_events(self) -> Result<(), Error> {
-        let group = match self.events {
+    fn write_events(&self, columns: Vec<Growing<L>>, group: Option<L::Group>) -> Result<(), Error> {
+        let group = match group {
             Some(group) => group,
             None => self.group(EVENTS)?.group,
         };
-        for column in self.columns {
+        for column in columns {
             let object = format!("{EVENTS}/{}", column.name());
             let written = column.finish(&group, self.compress);
             written.map_err(|cause| Error::write(self.path, &object, cause))?;
@@ -332,7 +336,7 @@ fn write_compressed<L: Library, T: Number>(
 }
 
 /// The starts as the file has them: per run the first one as it is, then differences.
-fn start_deltas(runs: &[Range<usize>], starts: &[i64]) -> impl Fn(usize) -> i64 {
+pub(super) fn start_deltas(runs: &[Range<usize>], starts: &[i64]) -> impl Fn(usize) -> i64 {
     let mut absolute = vec![true; starts.len()];
     for run in runs {
         absolute[run.clone()].iter_mut().skip(1).for_each(|a| *a = false);

@@ -160,9 +160,15 @@ impl Recording {
     }
 
     /// Reads an open recording, which may still be written to. Threads that are started for it do
-    /// their work in `around`. Collective calls are left out, of which there may be more than fit into memory.
-    pub(crate) fn from_file(file: File, path: &Path, around: Around) -> Result<Recording, Error> {
-        Recording::read(file, path, false, around).map_err(|problem| Error { path: path.to_owned(), problem })
+    /// their work in `around`. Collective calls are left out unless they are wanted: there may be many.
+    pub(crate) fn from_file(
+        file: File,
+        path: &Path,
+        keeps_collectives: bool,
+        around: Around,
+    ) -> Result<Recording, Error> {
+        Recording::read(file, path, keeps_collectives, around)
+            .map_err(|problem| Error { path: path.to_owned(), problem })
     }
 
     fn read(file: File, path: &Path, keeps_collectives: bool, around: Around) -> Result<Recording, Problem> {
@@ -230,6 +236,12 @@ impl Recording {
 
     pub(crate) fn into_profile(self) -> Profile {
         self.profile
+    }
+
+    /// Notes which of how many ranks it is of, where one knows better than the launcher said.
+    #[cfg(all(feature = "mpi", not(feature = "off")))]
+    pub(crate) fn set_rank(&mut self, rank: u32, ranks: u32) {
+        (self.info.rank, self.info.ranks, self.profile.rank) = (rank, ranks, rank);
     }
 
     /// Notes that its program has ended it since it was read.

@@ -8,3 +8,4 @@ mod preload;
 mod programs;
 mod python;
 mod totals;
+mod writes_profile;

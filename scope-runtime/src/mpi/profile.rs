@@ -1,0 +1,204 @@
+//! The feature `mpio`: when MPI ends, the ranks write one `profile.h5` together.
+//!
+//! ```text
+//! rank 0                                       every other rank
+//!       who came last to which collective call, up the tree and down again
+//! takes one share after the other        <--   its share: all but the columns of its calls
+//! makes the file, with room for columns
+//!                                        -->   where the file is, and the rank's place in it
+//!                                        <--   whether it can be opened there
+//!                                        -->   whether all of them can open it
+//!        all open it through MPI-IO, write their columns, and close it
+//!                                        <--   what went wrong
+//! gives the file its name, or removes it
+//! ```
+//!
+//! Messages have deadlines. Only opening and closing are the library's own affair, which waits for all
+//! ranks; that they are there and can open the file was said just before.
+
+mod own;
+mod place;
+
+use std::path::Path;
+use std::time::Duration;
+
+use self::own::{Own, OwnCalls};
+use self::place::{Gathered, Place};
+use super::exchange::{Exchange, GaveUp, Round};
+use super::job::Job;
+use crate::collect::{LastArrivals, RunInfo, Share};
+use crate::own_profile::{self, attempt};
+use crate::profile_file::Error;
+use crate::recording::Recording;
+
+/// What rank 0 takes for each rank, at most: for so much longer the others wait for it.
+const TIME_PER_RANK: Duration = Duration::from_millis(10);
+/// In front of a share, and of what is said in place of one.
+const SHARE: u8 = 1;
+const PROBLEM: u8 = 0;
+
+/// Whether this rank is to write its part of a profile. That of a job of one rank is written at its very end.
+pub(super) fn is_wanted(job: &Job) -> bool {
+    job.ranks > 1 && own_profile::is_wanted()
+}
+
+/// Writes the profile of the job beside rank 0's recording. Where that fails there is none, and a line of
+/// rank 0 that says why.
+///
+/// All ranks come here, or to [`refuse`].
+pub(super) fn write(job: &Job, recording: Recording, timeout: Duration) {
+    // The file is that of the job, which no rank is to replace by its own.
+    own_profile::leave_to_others();
+    let path = own_profile::beside(recording.path());
+    let talk = Talk { job, path: &path, timeout };
+    let outcome = attempt(&path, || {
+        let own = attempt(&path, || Own::of(recording));
+        if job.rank == 0 { talk.lead(own) } else { talk.follow(own) }
+    });
+    if let Err(problem) = outcome {
+        refuse(job);
+        if job.rank == 0 {
+            own_profile::report_failure(&problem, &path);
+        }
+    }
+}
+
+/// Tells all who may wait for this rank that nothing more will come.
+pub(super) fn refuse(job: &Job) {
+    let exchange = job.exchange(Round::Profile, Duration::ZERO);
+    let others = if job.rank == 0 { 1..job.ranks } else { 0..1 };
+    let neighbours = exchange.below().chain(exchange.above()).filter(|rank| !others.contains(rank));
+    others.clone().chain(neighbours).for_each(|rank| exchange.refuse(rank));
+}
+
+/// The ranks, as they talk about the file that is to be at a path.
+struct Talk<'a> {
+    job: &'a Job,
+    path: &'a Path,
+    timeout: Duration,
+}
+
+impl Talk<'_> {
+    /// The way of rank 0.
+    fn lead(&self, own: Result<Own, String>) -> Result<(), String> {
+        let last = self.last_arrivals(own.as_ref().ok()).map_err(|gave_up| self.say(gave_up))?;
+        let (gathered, calls) = self.gather(own.map(|own| own.divide(self.job.rank, &last)))?;
+        if gathered.merger.rows().is_empty() {
+            return self.tell(|_| Vec::new());
+        }
+        let run = RunInfo { ends_at: Some("MPI_Finalize"), ..own_profile::run_info()? };
+        let (file, places) = attempt(self.path, || gathered.make(&run, self.path))?;
+        self.tell(|rank| places.get(rank).map(Place::to_bytes).unwrap_or_default())?;
+        if let Some(own) = places.first() {
+            self.hear()?;
+            self.tell(|_| Vec::new())?;
+            let written = calls.write(own, self.path, self.job.comm);
+            self.hear().and(written)?;
+        }
+        file.publish(self.path).map_err(|error| Error::rename(self.path, error).to_string())
+    }
+
+    /// The way of all other ranks.
+    fn follow(&self, own: Result<Own, String>) -> Result<(), String> {
+        let gave_up = |gave_up| self.say(gave_up);
+        let last = self.last_arrivals(own.as_ref().ok()).map_err(gave_up)?;
+        let own = own.map(|own| own.divide(self.job.rank, &last));
+        let share = own.as_ref().map(|(share, _)| share.to_bytes());
+        let bytes = match share {
+            Ok(share) => [&[SHARE], &share[..]].concat(),
+            Err(problem) => [&[PROBLEM], problem.as_bytes()].concat(),
+        };
+        let to_rank_0 = |bytes: Vec<u8>| self.patient().send_sized(0, bytes).map_err(gave_up);
+        let from_rank_0 = || self.patient().receive_sized(0).map_err(gave_up);
+        to_rank_0(bytes)?;
+        let (_, calls) = own?;
+        let Some(place) = Place::from_bytes(&from_rank_0()?) else {
+            // No rank has calls.
+            return Ok(());
+        };
+        to_rank_0(words(&place.check()))?;
+        from_rank_0()?;
+        let written = calls.write(&place, self.path, self.job.comm);
+        to_rank_0(words(&written))?;
+        written
+    }
+
+    /// Who came last to each collective call. A rank without a recording has come to none.
+    fn last_arrivals(&self, own: Option<&Own>) -> Result<LastArrivals, GaveUp> {
+        let exchange = self.exchange();
+        let receive =
+            |exchange: Exchange, from| LastArrivals::from_bytes(&exchange.receive_sized(from)?).ok_or(GaveUp);
+        let own = own.map(|own| LastArrivals::of_rank(self.job.rank, &own.collectives));
+        let mut last = own.unwrap_or_default();
+        for below in exchange.below() {
+            last.add(receive(exchange, below)?);
+        }
+        if let Some(above) = exchange.above() {
+            exchange.send_sized(above, last.to_bytes())?;
+            last = receive(self.patient(), above)?;
+        }
+        let exchange = self.exchange();
+        for below in exchange.below().rev() {
+            exchange.send_sized(below, last.to_bytes())?;
+        }
+        Ok(last)
+    }
+
+    /// Takes the shares of all ranks, one after the other, to that of this one. All of them are taken, since each
+    /// rank waits until its own is.
+    fn gather(&self, own: Result<(Share, OwnCalls), String>) -> Result<(Gathered, OwnCalls), String> {
+        let exchange = self.exchange();
+        let mut all = own.and_then(|(share, calls)| {
+            let mut gathered = Gathered::default();
+            gathered.add(share).map(|()| (gathered, calls))
+        });
+        for rank in 1..self.job.ranks {
+            let share = match exchange.receive_sized(rank).as_deref() {
+                Ok([SHARE, share @ ..]) => Share::from_bytes(share).ok_or_else(|| self.say(GaveUp)),
+                Ok([_, problem @ ..]) => Err(format!("rank {rank}: {}", String::from_utf8_lossy(problem))),
+                _ => Err(self.say(GaveUp)),
+            };
+            all = all.and_then(|(mut gathered, calls)| gathered.add(share?).map(|()| (gathered, calls)));
+        }
+        all
+    }
+
+    /// Tells each of the other ranks something.
+    fn tell(&self, words: impl Fn(usize) -> Vec<u8>) -> Result<(), String> {
+        let exchange = self.exchange();
+        let tell = |rank: u32| exchange.send_sized(rank, words(rank as usize));
+        (1..self.job.ranks).try_for_each(tell).map_err(|gave_up| self.say(gave_up))
+    }
+
+    /// Hears from each of the other ranks whether all is well.
+    fn hear(&self) -> Result<(), String> {
+        let exchange = self.exchange();
+        let hear = |rank| match exchange.receive_sized(rank) {
+            Ok(words) if words.is_empty() => Ok(()),
+            Ok(words) => Err(format!("rank {rank}: {}", String::from_utf8_lossy(&words))),
+            Err(gave_up) => Err(self.say(gave_up)),
+        };
+        // All are heard, whatever one says.
+        (1..self.job.ranks).map(hear).fold(Ok(()), Result::and)
+    }
+
+    /// With the deadline of whoever waits for ranks that do the same as it does.
+    fn exchange(&self) -> Exchange {
+        self.job.exchange(Round::Profile, self.timeout)
+    }
+
+    /// With that of whoever waits for rank 0, which works for all ranks and waits for each of them.
+    fn patient(&self) -> Exchange {
+        self.job.exchange(Round::Profile, 2 * self.timeout + TIME_PER_RANK * self.job.ranks)
+    }
+
+    fn say(&self, _: GaveUp) -> String {
+        let seconds = self.timeout.as_secs_f64();
+        format!("not all ranks took part in writing their profile within {seconds} s (SCOPE_MPI_TIMEOUT)")
+    }
+}
+
+/// What is wrong, or nothing.
+fn words(outcome: &Result<(), String>) -> Vec<u8> {
+    outcome.as_ref().err().map(|problem| problem.clone().into_bytes()).unwrap_or_default()
+}

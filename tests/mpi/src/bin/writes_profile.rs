@@ -1,0 +1,99 @@
+//! A job that writes its profile itself when MPI ends (feature `mpio`). Ranks differ: rank 1 has tasks, rank 2
+//! threads, rank 3 is without regions of its own.
+//!
+//! Arguments: how the job ends, and how often rank 0 calls `step`.
+
+use std::future::Future;
+use std::path::PathBuf;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use mpi::traits::*;
+use scope_runtime::{region, scope};
+
+#[scope]
+fn step() {}
+
+#[scope]
+async fn fetch() {
+    for _ in 0..3 {
+        Once(false).await;
+        step();
+    }
+}
+
+/// Is not ready at first.
+struct Once(bool);
+
+impl Future for Once {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
+        if std::mem::replace(&mut self.0, true) { Poll::Ready(()) } else { Poll::Pending }
+    }
+}
+
+fn block_on(future: impl Future) {
+    let mut future = pin!(future);
+    while future.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending() {}
+}
+
+#[scope]
+fn work(rank: i32, steps: u64) {
+    (0..steps / (rank as u64 + 1)).for_each(|_| step());
+    region!(&format!("on rank {rank}\0"), { step() });
+    if rank == 1 {
+        block_on(fetch());
+    }
+    if rank == 2 {
+        let link = scope_runtime::link();
+        let worker = std::thread::Builder::new().name("wörker".into());
+        worker.spawn(move || link.run(|| region!("a/b", { step() }))).unwrap().join().unwrap();
+    }
+}
+
+/// No file may become larger than it takes for the calls of rank 0.
+fn limit_files(bytes: u64) {
+    let limit = libc::rlimit { rlim_cur: bytes, rlim_max: bytes };
+    // SAFETY: only reads the limit.
+    assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_FSIZE, &raw const limit) }, 0);
+}
+
+/// Of the recordings.
+fn folder() -> PathBuf {
+    std::env::var_os("SCOPE_OUTPUT").expect("the test sets it").into()
+}
+
+fn main() {
+    let mut arguments = std::env::args().skip(1);
+    let how = arguments.next().unwrap_or_default();
+    let steps = arguments.next().map_or(100, |steps| steps.parse().unwrap());
+    let session = scope_runtime::init();
+    let universe = mpi::initialize().unwrap();
+    let world = universe.world();
+    let rank = world.rank();
+    if rank != 3 {
+        work(rank, steps);
+    }
+    world.barrier();
+    match how.as_str() {
+        // What comes later is not recorded: the file of the job and that of `cargo scope collect` are equal.
+        "ended" => drop(session),
+        "killed" if rank == 2 => {
+            // SAFETY: ends this process only.
+            unsafe { libc::raise(libc::SIGKILL) };
+        }
+        "late" if rank == 2 => std::thread::sleep(Duration::from_secs(3)),
+        "limit" if rank == 2 => limit_files(2 << 20),
+        "moved" if rank == 0 => {
+            let folder = folder();
+            std::fs::rename(&folder, folder.with_extension("moved")).unwrap();
+        }
+        "taken" if rank == 0 => std::fs::create_dir(folder().join("profile.h5")).unwrap(),
+        _ => {}
+    }
+    drop(universe);
+    region!("afterwards", { step() });
+    println!("rank {rank} has ended");
+}
