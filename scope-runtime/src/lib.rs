@@ -4,7 +4,8 @@
 //! `cargo scope run`. Recording is on when the environment variable `SCOPE_OUTPUT` names a folder
 //! (`cargo scope run` sets it) or between [`init`] and the end of what it gives; else a region
 //! costs one load of one byte. With the feature `off` the attribute and the macro expand to nothing.
-//! With the feature `hdf5` a program of one rank writes its `profile.h5` itself when it ends.
+//! With the feature `hdf5` a program of one rank writes its `profile.h5` itself when it ends, with `mpio` the
+//! ranks of a job write theirs together.
 //!
 //! ```
 //! use scope_runtime::scope;

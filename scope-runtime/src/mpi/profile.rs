@@ -19,6 +19,7 @@
 mod own;
 mod place;
 
+use std::cell::Cell;
 use std::path::Path;
 use std::time::Duration;
 
@@ -50,13 +51,15 @@ pub(super) fn write(job: &Job, recording: Recording, timeout: Duration) {
     // The file is that of the job, which no rank is to replace by its own.
     own_profile::leave_to_others();
     let path = own_profile::beside(recording.path());
-    let talk = Talk { job, path: &path, timeout };
+    let talk = Talk { job, path: &path, timeout, is_awaited: Cell::new(true) };
     let outcome = attempt(&path, || {
         let own = attempt(&path, || Own::of(recording));
         if job.rank == 0 { talk.lead(own) } else { talk.follow(own) }
     });
     if let Err(problem) = outcome {
-        refuse(job);
+        if talk.is_awaited.get() {
+            refuse(job);
+        }
         if job.rank == 0 {
             own_profile::report_failure(&problem, &path);
         }
@@ -76,6 +79,8 @@ struct Talk<'a> {
     job: &'a Job,
     path: &'a Path,
     timeout: Duration,
+    /// Whether others may wait for a word of this rank. Words that nobody hears make some libraries complain.
+    is_awaited: Cell<bool>,
 }
 
 impl Talk<'_> {
@@ -89,9 +94,11 @@ impl Talk<'_> {
         let run = RunInfo { ends_at: Some("MPI_Finalize"), ..own_profile::run_info()? };
         let (file, places) = attempt(self.path, || gathered.make(&run, self.path))?;
         self.tell(|rank| places.get(rank).map(Place::to_bytes).unwrap_or_default())?;
+        self.is_awaited.set(!places.is_empty());
         if let Some(own) = places.first() {
             self.hear()?;
             self.tell(|_| Vec::new())?;
+            self.is_awaited.set(false);
             let written = calls.write(own, self.path, self.job.comm);
             self.hear().and(written)?;
         }
@@ -102,6 +109,7 @@ impl Talk<'_> {
     fn follow(&self, own: Result<Own, String>) -> Result<(), String> {
         let gave_up = |gave_up| self.say(gave_up);
         let last = self.last_arrivals(own.as_ref().ok()).map_err(gave_up)?;
+        self.is_awaited.set(false);
         let own = own.map(|own| own.divide(self.job.rank, &last));
         let share = own.as_ref().map(|(share, _)| share.to_bytes());
         let bytes = match share {
@@ -111,8 +119,9 @@ impl Talk<'_> {
         let to_rank_0 = |bytes: Vec<u8>| self.patient().send_sized(0, bytes).map_err(gave_up);
         let from_rank_0 = || self.patient().receive_sized(0).map_err(gave_up);
         to_rank_0(bytes)?;
+        let place = from_rank_0()?;
         let (_, calls) = own?;
-        let Some(place) = Place::from_bytes(&from_rank_0()?) else {
+        let Some(place) = Place::from_bytes(&place) else {
             // No rank has calls.
             return Ok(());
         };

@@ -1,7 +1,7 @@
 //! A job that writes its profile itself when MPI ends (feature `mpio`). Ranks differ: rank 1 has tasks, rank 2
 //! threads, rank 3 is without regions of its own.
 //!
-//! Arguments: how the job ends, and how often rank 0 calls `step`.
+//! Arguments: how the job ends, and how often rank 0 calls `step`; others do so less often, unless it ends `even`.
 
 use std::future::Future;
 use std::path::PathBuf;
@@ -41,7 +41,7 @@ fn block_on(future: impl Future) {
 
 #[scope]
 fn work(rank: i32, steps: u64) {
-    (0..steps / (rank as u64 + 1)).for_each(|_| step());
+    (0..steps).for_each(|_| step());
     region!(&format!("on rank {rank}\0"), { step() });
     if rank == 1 {
         block_on(fetch());
@@ -73,8 +73,10 @@ fn main() {
     let universe = mpi::initialize().unwrap();
     let world = universe.world();
     let rank = world.rank();
-    if rank != 3 {
-        work(rank, steps);
+    match how.as_str() {
+        "even" => work(rank, steps),
+        _ if rank == 3 => {}
+        _ => work(rank, steps / (rank as u64 + 1)),
     }
     world.barrier();
     match how.as_str() {
@@ -87,8 +89,9 @@ fn main() {
         "late" if rank == 2 => std::thread::sleep(Duration::from_secs(3)),
         "limit" if rank == 2 => limit_files(2 << 20),
         "moved" if rank == 0 => {
-            let folder = folder();
-            std::fs::rename(&folder, folder.with_extension("moved")).unwrap();
+            let moved = folder().with_extension("moved");
+            let _ = std::fs::remove_dir_all(&moved);
+            std::fs::rename(folder(), moved).unwrap();
         }
         "taken" if rank == 0 => std::fs::create_dir(folder().join("profile.h5")).unwrap(),
         _ => {}
