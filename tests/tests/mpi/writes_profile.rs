@@ -138,6 +138,16 @@ fn one_rank_writes_its_profile_at_its_very_end_and_cargo_scope_run_by_itself() {
 }
 
 #[test]
+fn the_program_has_hdf5_anew_after_mpi() {
+    mpi::with_each(|mpi| {
+        let job = start(mpi, RANKS, &["hdf5-after"], &[]).expect_success();
+        expect_files(&job, RANKS, true);
+        let magic = fs::read(job.folder.with_extension("h5")).unwrap();
+        assert!(magic.starts_with(b"\x89HDF\r\n"));
+    });
+}
+
+#[test]
 fn a_file_that_cannot_be_written_is_told_in_one_line_and_left_out() {
     mpi::with_each(|mpi| {
         let steps = "100000";

@@ -3,6 +3,7 @@
 //!
 //! Arguments: how the job ends, and how often rank 0 calls `step`; others do so less often, unless it ends `even`.
 
+use std::ffi::{CString, c_char, c_int, c_uint};
 use std::future::Future;
 use std::path::PathBuf;
 use std::pin::{Pin, pin};
@@ -60,6 +61,23 @@ fn limit_files(bytes: u64) {
     assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_FSIZE, &raw const limit) }, 0);
 }
 
+unsafe extern "C" {
+    fn H5Fcreate(name: *const c_char, flags: c_uint, creation: i64, access: i64) -> i64;
+    fn H5Fclose(file: i64) -> c_int;
+}
+
+/// Writes a file of its own by HDF5.
+fn use_hdf5() {
+    let path = folder().with_extension("h5");
+    let path = CString::new(path.into_os_string().into_encoded_bytes()).unwrap();
+    // SAFETY: the name ends with a NUL; the file is closed once.
+    unsafe {
+        let replaces = 2;
+        let file = H5Fcreate(path.as_ptr(), replaces, 0, 0);
+        assert!(file >= 0 && H5Fclose(file) >= 0);
+    }
+}
+
 /// Of the recordings.
 fn folder() -> PathBuf {
     std::env::var_os("SCOPE_OUTPUT").expect("the test sets it").into()
@@ -97,6 +115,9 @@ fn main() {
         _ => {}
     }
     drop(universe);
+    if how == "hdf5-after" && rank == 0 {
+        use_hdf5();
+    }
     region!("afterwards", { step() });
     println!("rank {rank} has ended");
 }
