@@ -35,6 +35,8 @@ mod reference;
 mod small_column;
 mod sort;
 mod stack;
+#[cfg(feature = "profile-file")]
+pub mod stored;
 
 pub use arrays::{CallArrays, LaneColumn, NO_PARENT, RegionTable};
 pub use build::{BadLanes, LaneReport, Mode, build_call_arrays, build_good_lanes};

@@ -13,28 +13,40 @@ const FEW: u32 = 24;
 /// Bits of a key that are sorted by in one pass over all calls.
 const DIGIT_BITS: u32 = 12;
 
+/// What has a start to be sorted by.
+pub(super) trait Starting {
+    fn start(&self) -> i64;
+}
+
+impl Starting for Item {
+    fn start(&self) -> i64 {
+        self.start
+    }
+}
+
 /// Calls in their order.
 #[derive(Clone, Copy)]
-pub(super) struct Sorted<'a> {
-    items: &'a [Item],
+pub(super) struct Sorted<'a, T = Item> {
+    items: &'a [T],
     keys: &'a [u64],
     /// The bits of a key that are a position in `items`.
     position: u64,
 }
 
-impl<'a> Sorted<'a> {
+impl<'a, T> Sorted<'a, T> {
     pub(super) fn len(&self) -> usize {
         self.keys.len()
     }
 
     #[inline]
-    pub(super) fn iter(self) -> impl ExactSizeIterator<Item = &'a Item> {
+    pub(super) fn iter(self) -> impl ExactSizeIterator<Item = &'a T> {
         self.keys.iter().map(move |key| &self.items[(key & self.position) as usize])
     }
 
     /// The same calls in portions of at most `size`.
-    pub(super) fn portions(self, size: usize) -> impl Iterator<Item = Sorted<'a>> {
-        self.keys.chunks(size).map(move |keys| Sorted { keys, ..self })
+    pub(super) fn portions(self, size: usize) -> impl Iterator<Item = Sorted<'a, T>> {
+        let Sorted { items, keys, position } = self;
+        keys.chunks(size).map(move |keys| Sorted { items, keys, position })
     }
 }
 
@@ -51,8 +63,8 @@ struct Layout {
 
 impl Layout {
     /// Starts and positions; `None` when the starts are too far apart to share 64 bits with positions.
-    fn of_starts(items: &[Item]) -> Option<Layout> {
-        let (first_start, last_start) = range(items.iter().map(|item| item.start))?;
+    fn of_starts<T: Starting>(items: &[T]) -> Option<Layout> {
+        let (first_start, last_start) = range(items.iter().map(T::start))?;
         let start_bits = bits(last_start.wrapping_sub(first_start).cast_unsigned());
         let position_bits = bits(items.len() as u64);
         let layout = Layout { first_start, start_bits, first_tie: 0, tie_bits: 0, position_bits };
@@ -67,8 +79,8 @@ impl Layout {
         if fits { Layout { first_tie, tie_bits, ..self } } else { self }
     }
 
-    fn key(self, item: &Item, tie: impl Fn(&Item) -> u64, position: u64) -> u64 {
-        let start = item.start.wrapping_sub(self.first_start).cast_unsigned();
+    fn key<T: Starting>(self, item: &T, tie: impl Fn(&T) -> u64, position: u64) -> u64 {
+        let start = item.start().wrapping_sub(self.first_start).cast_unsigned();
         let tie = if self.tie_bits == 0 { 0 } else { tie(item) - self.first_tie };
         (start << self.tie_bits | tie) << self.position_bits | position
     }
@@ -98,25 +110,33 @@ pub(super) struct Sorter {
 
 impl Sorter {
     /// Sorts calls that fit the cache by start and `tie`; where both are equal they keep their order.
-    pub(super) fn sort_window<'a>(&'a mut self, items: &'a [Item], tie: impl Fn(&Item) -> u64) -> Sorted<'a> {
+    pub(super) fn sort_window<'a, T: Starting>(
+        &'a mut self,
+        items: &'a [T],
+        tie: impl Fn(&T) -> u64,
+    ) -> Sorted<'a, T> {
         let layout = Layout::of_starts(items);
         self.sort(items, tie, layout, Sorter::distribute)
     }
 
     /// As [`sort_window`](Self::sort_window) for any number of calls.
-    pub(super) fn sort_all<'a>(&'a mut self, items: &'a [Item], tie: impl Fn(&Item) -> u64) -> Sorted<'a> {
+    pub(super) fn sort_all<'a, T: Starting>(
+        &'a mut self,
+        items: &'a [T],
+        tie: impl Fn(&T) -> u64,
+    ) -> Sorted<'a, T> {
         (self.keys, self.other) = (room(items.len()), room(items.len()));
         let layout = Layout::of_starts(items).map(|layout| layout.with_ties(items.iter().map(&tie)));
         self.sort(items, tie, layout, Sorter::sort_digits)
     }
 
-    fn sort<'a>(
+    fn sort<'a, T: Starting>(
         &'a mut self,
-        items: &'a [Item],
-        tie: impl Fn(&Item) -> u64,
+        items: &'a [T],
+        tie: impl Fn(&T) -> u64,
         layout: Option<Layout>,
         sort_keys: impl Fn(&mut Sorter, Layout) -> bool,
-    ) -> Sorted<'a> {
+    ) -> Sorted<'a, T> {
         self.keys.clear();
         let positions = 0..items.len() as u64;
         let mut position = u64::MAX;
@@ -134,7 +154,7 @@ impl Sorter {
         }
         self.keys.sort_by_key(|key| {
             let item = &items[(key & position) as usize];
-            (item.start, tie(item))
+            (item.start(), tie(item))
         });
         Sorted { items, keys: &self.keys, position }
     }
@@ -205,7 +225,7 @@ fn insert_in_order(keys: &mut [u64]) {
 }
 
 /// Puts the keys of calls that start together in order of `tie`, then of position.
-fn order_ties(keys: &mut [u64], position: u64, items: &[Item], tie: impl Fn(&Item) -> u64) {
+fn order_ties<T>(keys: &mut [u64], position: u64, items: &[T], tie: impl Fn(&T) -> u64) {
     let together = |one: &u64, other: &u64| one ^ other <= position;
     if !keys.windows(2).any(|pair| together(&pair[0], &pair[1])) {
         return;
