@@ -80,9 +80,7 @@ pub fn export(options: &ExportOptions) -> anyhow::Result<()> {
     if !options.label.is_empty() && options.label.len() != count {
         bail!("{} labels for {count} profiles: give --label once for each", options.label.len());
     }
-    // What threads ran is in the totals; when each call was open is not.
-    let with_calls = options.selection.wall;
-    let opened = paths.iter().map(|path| open(path, with_calls)).collect::<anyhow::Result<Vec<_>>>()?;
+    let opened = paths.iter().map(|path| open(path)).collect::<anyhow::Result<Vec<_>>>()?;
     let runs: Vec<Run> = opened
         .iter()
         .enumerate()
@@ -163,10 +161,10 @@ fn latest_profile() -> anyhow::Result<PathBuf> {
     Ok(path)
 }
 
-/// Opens a profile file, or the one in a folder; without its calls where they are not wanted and its totals do.
-fn open(path: &Path, with_calls: bool) -> anyhow::Result<(PathBuf, MergedProfile)> {
+/// Opens a profile file, or the one in a folder. Its calls stay there until they are needed.
+fn open(path: &Path) -> anyhow::Result<(PathBuf, MergedProfile)> {
     let path = if path.is_dir() { path.join(PROFILE_FILE) } else { path.to_path_buf() };
-    let profile = if with_calls { hdf5::read(&path)? } else { hdf5::read_totals(&path)? };
+    let profile = hdf5::read_totals(&path)?;
     Ok((path, profile))
 }
 

@@ -2,6 +2,8 @@
 //!
 //! Input are profiles as collected or read from a file, of this tool or of the Python package.
 
+mod calls;
+mod durations;
 mod error;
 mod files;
 mod ranks;
@@ -192,12 +194,13 @@ pub fn selected_ranks(profile: &MergedProfile, selection: &Selection) -> Result<
 /// calls at fault. Empty for profiles with call ids, so for all that this tool records.
 ///
 /// # Errors
-/// When the selection does not fit the profile.
+/// When the selection does not fit the profile, or its calls cannot be read.
 pub fn lanes_left_out(profile: &MergedProfile, selection: &Selection) -> Result<Vec<String>, Error> {
     let selected = Selected::new(profile, selection)?;
     let mut lines = Vec::new();
     for &rank in &selected.ranks {
-        let errors = selected.calls(rank)?.errors;
+        let (_, nested, _) = selected.nest(rank, None, |_| ())?;
+        let errors = nested.errors;
         lines.extend(errors.iter().map(|error| format!("rank {rank}: a lane is left out: {error}")));
     }
     Ok(lines)
@@ -229,15 +232,8 @@ fn rank_stats(
     let default_root = || format!("<{}>", with_view(format!("{label} rank {rank}"), selected));
     let root = options.root.clone().unwrap_or_else(default_root);
     let (name, as_always) = (Some(root.as_str()), &PstatsOptions::default());
-    let mut stats = match selected.totals(rank) {
-        Some((paths, regions)) => {
-            pstats::pstats_from_paths(&paths, &regions, name, options.call_paths, as_always)
-        }
-        None => {
-            let calls = selected.calls(rank)?.calls;
-            pstats::build_pstats_dict(&calls, name, options.call_paths, as_always)
-        }
-    };
+    let (paths, regions) = selected.sums(rank)?;
+    let mut stats = pstats::pstats_from_paths(&paths, &regions, name, options.call_paths, as_always);
     if stats.is_empty() {
         // `pstats` refuses an empty dict.
         let key = Key {

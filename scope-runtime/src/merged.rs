@@ -5,6 +5,7 @@
 //! the file format says so (HDF5 schema 3 of scope-profiler 0.7.5).
 
 use std::ops::Range;
+use std::path::PathBuf;
 
 use crate::profile::RegionId;
 use crate::totals::{PathId, PathTotals};
@@ -20,6 +21,9 @@ pub struct MergedProfile {
     pub rows: Vec<Row>,
     /// The calls of all rows, each row one contiguous run.
     pub events: Events,
+    /// The profile file that has the calls where they are not in `events`, as many as it has; the runs of
+    /// rows are those in its columns.
+    pub events_in: Option<PathBuf>,
     /// Totals in place of events, one per row, for runs that kept no events.
     pub aggregates: Option<Vec<Aggregate>>,
     /// Totals per call path: of all that was recorded, also where the events are not all of it (a limit

@@ -34,7 +34,7 @@ fn print_tables(options: &InspectOptions, paths: &[PathBuf]) -> anyhow::Result<s
     let selection = selection(&options.selection);
     let mut out = anstream::stdout().lock();
     for (index, path) in paths.iter().enumerate() {
-        let (path, profile) = open(path, !is_of_sums(options) || options.selection.wall)?;
+        let (path, profile) = open(path)?;
         let text = if options.mpi {
             messages::report(&profile, &export::selected_ranks(&profile, &selection)?)
         } else if options.cost {
@@ -148,7 +148,7 @@ fn print_json(options: &InspectOptions, paths: &[PathBuf]) -> anyhow::Result<std
     let selection = selection(&options.selection);
     let mut profiles = Vec::new();
     for path in paths {
-        let (path, profile) = open(path, true)?;
+        let (path, profile) = open(path)?;
         let summary = summary(options, &path, &profile, &selection)?;
         let metadata: Map<String, Value> =
             profile.metadata.iter().map(|(key, value)| (key.clone(), json_value(value))).collect();

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use scope_runtime::call_stack::NestingError;
 
+use crate::hdf5;
+
 /// Why an export failed, in one line for the user.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -54,6 +56,15 @@ pub enum Error {
         /// The cause.
         source: NestingError,
     },
+    /// Calls that could not be read.
+    #[error(transparent)]
+    Read(#[from] hdf5::Error),
+    /// Calls that stand in the file in no order, and could not be sorted.
+    #[error("failed to sort calls in a temporary file: {source}; name a folder with room by TMPDIR")]
+    Sort {
+        /// The cause.
+        source: io::Error,
+    },
     /// A file that could not be written; what was there before is as it was.
     #[error("failed to write `{}`: {source}", path.display())]
     Write {
@@ -73,10 +84,14 @@ pub enum Error {
 }
 
 impl Error {
-    /// Says which run it was; a failed write says enough by itself.
+    /// Says which run it was; what failed with a file says enough by itself.
     pub(super) fn in_run(self, label: &str) -> Error {
         match self {
-            Error::Write { .. } | Error::Run { .. } | Error::BadPattern { .. } => self,
+            Error::Write { .. }
+            | Error::Run { .. }
+            | Error::BadPattern { .. }
+            | Error::Read(_)
+            | Error::Sort { .. } => self,
             error => Error::Run { label: label.to_string(), source: Box::new(error) },
         }
     }

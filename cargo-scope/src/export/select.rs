@@ -1,15 +1,21 @@
 //! The calls of the selected ranks and regions, nested.
 
-use std::cell::OnceCell;
-use std::collections::HashMap;
+use std::cell::{OnceCell, RefCell};
+use std::collections::{HashMap, HashSet};
 
 use regex::Regex;
-use scope_runtime::call_stack::{BadLanes, LaneReport, RegionCalls, RegionTable, build_good_lanes};
+use scope_runtime::call_stack::RegionTable;
+use scope_runtime::call_stack::stored::{
+    CallColumn, CallVisitor, Known, Nested, Options, StoredCalls, StoredError, StoredRegion,
+    nest_stored_calls,
+};
 use scope_runtime::profile::RegionId;
-use scope_runtime::totals::{PathId, PathTree};
+use scope_runtime::totals::{PathId, PathTotals, PathTree};
 
+use super::calls::Calls;
 use super::view::{self, View};
 use super::{Error, Selection};
+use crate::hdf5;
 use crate::merged::{MergedProfile, PathRow, Row};
 use crate::paths::NamedPaths;
 
@@ -18,8 +24,6 @@ pub(super) struct Selected<'a> {
     profile: &'a MergedProfile,
     /// Ranks, in ascending order.
     pub(super) ranks: Vec<u32>,
-    /// All regions that have a row, in the order in which they are listed.
-    order: Vec<u32>,
     /// For each region whether the filters keep it.
     kept: Vec<bool>,
     /// Position in the profile's rows by rank and region.
@@ -27,7 +31,14 @@ pub(super) struct Selected<'a> {
     view: View,
     /// Positions of the view's paths in the profile's, by rank; those of a rank in ascending order.
     paths: OnceCell<HashMap<u32, Vec<usize>>>,
+    /// The calls, from when they are first needed.
+    calls: RefCell<Option<Calls<'a>>>,
+    /// The profile with its calls in memory, from when that is first needed.
+    loaded: OnceCell<MergedProfile>,
 }
+
+/// Call paths of a rank with what its regions are called and where they are.
+pub(super) type Sums = (PathTree, RegionTable);
 
 impl<'a> Selected<'a> {
     /// Checks `selection` against `profile`.
@@ -36,16 +47,17 @@ impl<'a> Selected<'a> {
     /// When it does not fit.
     pub(super) fn new(profile: &'a MergedProfile, selection: &Selection) -> Result<Selected<'a>, Error> {
         let filter = Filter::new(selection)?;
-        let order = regions_in_order(profile);
         let kept: Vec<_> = profile.names.iter().map(|name| filter.keeps(name)).collect();
-        if !order.is_empty() && !order.iter().any(|&region| kept[region as usize]) {
-            return Err(Error::NoRegions { regions: order.len() });
+        let rows: HashMap<_, _> =
+            profile.rows.iter().enumerate().map(|(index, row)| ((row.rank, row.region), index)).collect();
+        if !rows.is_empty() && !profile.rows.iter().any(|row| kept[row.region as usize]) {
+            let regions: HashSet<_> = profile.rows.iter().map(|row| row.region).collect();
+            return Err(Error::NoRegions { regions: regions.len() });
         }
         // A run that recorded nothing had a rank all the same.
         let ranks = selection.ranks.resolve(profile.ranks().max(1))?;
-        let rows =
-            profile.rows.iter().enumerate().map(|(index, row)| ((row.rank, row.region), index)).collect();
-        Ok(Selected { profile, ranks, order, kept, rows, view: selection.view, paths: OnceCell::new() })
+        let (paths, calls, loaded) = (OnceCell::new(), RefCell::new(None), OnceCell::new());
+        Ok(Selected { profile, ranks, kept, rows, view: selection.view, paths, calls, loaded })
     }
 
     /// The same for what is drawn or nested.
@@ -62,58 +74,61 @@ impl<'a> Selected<'a> {
         Selected::new(profile, selection)
     }
 
-    /// The selected calls of `rank`. Lanes that do not nest are left out, with their errors.
+    /// Takes the selected calls of `rank` in order of start, and gives their paths by the position of the
+    /// regions in the table. Lanes that do not nest are left out, with their errors. `visitor` gets for each
+    /// of the regions whether it is kept: others may be among those of the calls, and are not in the paths.
     ///
     /// # Errors
-    /// When the columns do not fit each other, or there are more calls than can be numbered.
-    pub(super) fn calls(&self, rank: u32) -> Result<LaneReport, Error> {
-        let keeps_all = self.order.iter().all(|&region| self.kept[region as usize]);
-        if keeps_all || self.profile.events.parent_ids.is_none() || self.view == View::WallByLane {
-            return self.nest(rank, |region| self.kept[region as usize]);
-        }
+    /// When calls cannot be read, or are more than can be numbered.
+    pub(super) fn nest<V: CallVisitor>(
+        &self,
+        rank: u32,
+        known: Option<Known>,
+        visitor: impl FnOnce(Vec<bool>) -> V,
+    ) -> Result<(V, Nested, RegionTable), Error> {
+        let mut calls = self.calls.borrow_mut();
+        let Calls { columns, starts, order } = match &mut *calls {
+            Some(calls) => calls,
+            none => none.insert(Calls::of(self.profile)?),
+        };
+        let rows = order.iter().filter_map(|&region| self.rows.get(&(rank, region)));
+        let mut rows: Vec<usize> = rows.copied().collect();
         // Recorded parents are known only as long as all calls are there, so the hidden ones are
         // taken out afterwards.
-        let mut report = self.nest(rank, |_| true)?;
-        let kept: Vec<_> = self.rows_of(rank).map(|row| self.kept[row.region as usize]).collect();
-        report.calls = report.calls.keep_regions(|index| kept[index]);
-        Ok(report)
-    }
-
-    fn nest(&self, rank: u32, keep: impl Fn(u32) -> bool) -> Result<LaneReport, Error> {
-        let rows: Vec<&Row> = self.rows_of(rank).filter(|row| keep(row.region)).collect();
-        let ends: Vec<_> = rows.iter().map(|row| self.ends(row)).collect();
-        let regions: Vec<_> =
-            rows.iter().zip(&ends).map(|(row, ends)| self.region_calls(row, ends)).collect();
-        build_good_lanes(&regions, BadLanes::Drop).map_err(|source| Error::Calls { rank, source })
-    }
-
-    fn rows_of(&self, rank: u32) -> impl Iterator<Item = &'a Row> {
-        let rows = self.order.iter().filter_map(move |&region| self.rows.get(&(rank, region)));
-        rows.map(|&row| &self.profile.rows[row])
-    }
-
-    fn ends(&self, row: &Row) -> Vec<i64> {
-        let run = row.events.clone();
-        let calls =
-            self.profile.events.start_ns[run.clone()].iter().zip(&self.profile.events.duration_ns[run]);
-        calls.map(|(start_ns, duration_ns)| start_ns.saturating_add(*duration_ns)).collect()
-    }
-
-    fn region_calls<'b>(&'b self, row: &'b Row, ends: &'b [i64]) -> RegionCalls<'b> {
-        let run = row.events.clone();
-        let events = &self.profile.events;
-        let column = |column: &'b Option<Vec<i64>>| column.as_ref().map(|column| &column[run.clone()]);
-        RegionCalls {
-            name: &self.profile.names[row.region as usize],
-            source_file: Some(row.source_file.as_str()).filter(|file| !file.is_empty()),
-            source_line: Some(row.source_line).filter(|&line| line >= 0),
-            starts: &events.start_ns[run.clone()],
-            ends,
-            thread_ids: column(&events.thread_ids),
-            task_ids: column(&events.task_ids),
-            call_ids: column(&events.call_ids).filter(|_| self.view != View::WallByLane),
-            parent_ids: column(&events.parent_ids).filter(|_| self.view != View::WallByLane),
+        let is_kept = |row: &usize| self.kept[self.profile.rows[*row].region as usize];
+        let by_lane = self.view == View::WallByLane;
+        if by_lane || !columns.has(CallColumn::Parent) {
+            rows.retain(is_kept);
         }
+        let region = |&row: &usize| {
+            let Row { region, events, .. } = &self.profile.rows[row];
+            let name = &self.profile.names[*region as usize];
+            StoredRegion { name, calls: events.clone(), starts: &starts[row] }
+        };
+        let regions: Vec<_> = rows.iter().map(region).collect();
+        let options = Options { ids: !by_lane, known, ..Options::default() };
+        let kept: Vec<bool> = rows.iter().map(is_kept).collect();
+        let mut visitor = visitor(kept.clone());
+        let mut nested =
+            nest_stored_calls(columns, &regions, &options, &mut visitor).map_err(|error| match error {
+                StoredError::Read(error) => Error::Read(error),
+                StoredError::Nesting(source) => Error::Calls { rank, source },
+                StoredError::Sort(source) => Error::Sort { source },
+            })?;
+        if kept.contains(&false) {
+            nested.paths = hide(nested.paths.nodes().iter().cloned(), |region| kept[region.0 as usize]);
+        }
+        let mut table = RegionTable::default();
+        rows.iter().for_each(|&row| self.describe(Some(row), self.profile.rows[row].region, &mut table));
+        Ok((visitor, nested, table))
+    }
+
+    /// Appends a region to `table`, which has this row.
+    fn describe(&self, row: Option<usize>, region: u32, table: &mut RegionTable) {
+        let row = row.map(|row| &self.profile.rows[row]);
+        let file = row.map(|row| row.source_file.as_str()).filter(|file| !file.is_empty());
+        let line = row.map(|row| row.source_line).filter(|&line| line >= 0);
+        table.push(&self.profile.names[region as usize], file, line);
     }
 
     /// What titles say of the times.
@@ -121,54 +136,49 @@ impl<'a> Selected<'a> {
         self.view.name(self.profile)
     }
 
-    /// The call paths of `rank`, with the place of each region.
+    /// The call paths of `rank` as the profile has them, with the place of each region.
     ///
-    /// They come from the totals where the profile has some: its events are not all then, or do not
-    /// say when they ran. Where it has totals per region only, each region is a path of one step.
-    pub(super) fn totals(&self, rank: u32) -> Option<(PathTree, RegionTable)> {
+    /// `None` where only its calls tell. Where it has totals per region only, each region is a path of one
+    /// step.
+    ///
+    /// # Errors
+    /// When calls are needed and cannot be read.
+    pub(super) fn totals(&self, rank: u32) -> Result<Option<Sums>, Error> {
+        let paths = |paths: &Option<Vec<PathRow>>| paths.as_ref().map(|paths| self.paths_of(rank, paths));
         let rows = match self.view {
-            _ if self.profile.has_regions_only() => self.region_totals(rank),
-            View::Busy => self.paths_of(rank, self.profile.paths.as_ref()?),
-            View::Linked => {
-                self.paths_of(rank, self.profile.linked_paths.as_ref().or(self.profile.paths.as_ref())?)
-            }
-            View::WallByLane => return None,
-            View::Wall => {
-                self.profile.tasks.as_ref()?;
-                let paths = view::wall_paths(self.profile, rank)?;
+            _ if self.profile.has_regions_only() => Some(self.region_totals(rank)),
+            View::Busy => paths(&self.profile.paths),
+            View::Linked => paths(&self.profile.linked_paths).or_else(|| paths(&self.profile.paths)),
+            View::WallByLane => None,
+            View::Wall if self.profile.tasks.is_none() => None,
+            View::Wall => view::wall_paths(self.loaded()?, rank).map(|paths| {
                 let rows = paths.nodes().iter().map(|node| PathRow::new(rank, node.region.0, node));
                 rows.enumerate().collect()
-            }
+            }),
         };
+        let Some(rows) = rows else { return Ok(None) };
         let mut regions = RegionTable::default();
-        for (region, name) in self.profile.names.iter().enumerate() {
-            let row = self.rows.get(&(rank, region as u32)).map(|&row| &self.profile.rows[row]);
-            let file = row.map(|row| row.source_file.clone()).filter(|file| !file.is_empty());
-            regions.names.push(name.clone());
-            regions.source_files.push(file);
-            regions.source_lines.push(row.map(|row| row.source_line).filter(|&line| line >= 0));
+        for region in 0..self.profile.names.len() as u32 {
+            self.describe(self.rows.get(&(rank, region)).copied(), region, &mut regions);
         }
-        let mut tree = PathTree::default();
-        // What a path has become: hidden regions leave their time to the nearest kept one.
-        let mut kept: Vec<(usize, Option<PathId>)> = Vec::with_capacity(rows.len());
-        for (position, row) in rows {
+        // Positions of parents are those among all ranks.
+        let positions: Vec<usize> = rows.iter().map(|(position, _)| *position).collect();
+        let rows = rows.into_iter().map(|(_, row)| {
             let parent = usize::try_from(row.parent).ok();
-            let parent = parent.and_then(|parent| {
-                let place = kept.binary_search_by_key(&parent, |&(position, _)| position).ok()?;
-                kept[place].1
-            });
-            if !self.kept[row.region as usize] {
-                if let Some(parent) = parent {
-                    tree.add_self(parent, row.self_ns);
-                }
-                kept.push((position, parent));
-                continue;
-            }
-            let path = tree.step(parent, RegionId(row.region));
-            tree.add_totals(path, &row.totals(parent));
-            kept.push((position, Some(path)));
+            let parent = parent.and_then(|parent| positions.binary_search(&parent).ok());
+            row.totals(parent.map(|parent| PathId(parent as u32)))
+        });
+        let paths = hide(rows, |region| self.kept[region.0 as usize]);
+        Ok(Some((paths, regions)))
+    }
+
+    /// The profile with its calls in memory.
+    fn loaded(&self) -> Result<&MergedProfile, Error> {
+        let Some(path) = &self.profile.events_in else { return Ok(self.profile) };
+        if self.loaded.get().is_none() {
+            let _ = self.loaded.set(hdf5::read(path)?);
         }
-        Some((tree, regions))
+        Ok(self.loaded.get().unwrap_or(self.profile))
     }
 
     /// The paths of `rank` and their positions in `all`, which are the same in each call.
@@ -192,13 +202,25 @@ impl<'a> Selected<'a> {
         called.map(|row| (row, PathRow::of_region(&self.profile.rows[row], &totals[row]))).collect()
     }
 
-    /// The call paths of `rank`.
-    pub(super) fn paths(&self, rank: u32) -> Result<NamedPaths, Error> {
-        if let Some((paths, _)) = self.totals(rank) {
-            return Ok(NamedPaths { names: self.profile.names.clone(), paths });
+    /// The call paths of `rank`, from its calls where the profile has none, with the place of each region.
+    ///
+    /// # Errors
+    /// As for [`nest`](Self::nest).
+    pub(super) fn sums(&self, rank: u32) -> Result<Sums, Error> {
+        if let Some(totals) = self.totals(rank)? {
+            return Ok(totals);
         }
-        let calls = self.calls(rank)?.calls;
-        Ok(NamedPaths { names: calls.names().to_vec(), paths: PathTree::from_calls(&calls) })
+        let ((), nested, regions) = self.nest(rank, None, |_| ())?;
+        Ok((nested.paths, regions))
+    }
+
+    /// The call paths of `rank`.
+    ///
+    /// # Errors
+    /// As for [`nest`](Self::nest).
+    pub(super) fn paths(&self, rank: u32) -> Result<NamedPaths, Error> {
+        let (paths, regions) = self.sums(rank)?;
+        Ok(NamedPaths { names: regions.names, paths })
     }
 
     /// The call paths of all selected ranks, added up.
@@ -212,22 +234,28 @@ impl<'a> Selected<'a> {
     }
 }
 
-/// Regions with a row by their first start over all ranks, in seconds as floats, as the Python
-/// package lists them: the order decides which of two equal intervals encloses the other.
-fn regions_in_order(profile: &MergedProfile) -> Vec<u32> {
-    let mut first_s: Vec<Option<f64>> = vec![None; profile.names.len()];
-    for row in &profile.rows {
-        let first_ns = profile.events.start_ns[row.events.clone()].iter().min().copied().unwrap_or(0);
-        let start_s = first_ns as f64 / 1e9;
-        let first = &mut first_s[row.region as usize];
-        *first = Some(first.map_or(start_s, |first| first.min(start_s)));
+/// The paths without those of hidden regions, which leave their time to the nearest kept one above.
+///
+/// `paths` come as those of a tree do, with parents before their children.
+fn hide(paths: impl Iterator<Item = PathTotals>, keeps: impl Fn(RegionId) -> bool) -> PathTree {
+    let mut tree = PathTree::default();
+    // What each path has become.
+    let mut places: Vec<Option<PathId>> = Vec::new();
+    for path in paths {
+        let parent = path.parent.and_then(|PathId(parent)| places[parent as usize]);
+        if !keeps(path.region) {
+            if let Some(parent) = parent {
+                tree.add_self(parent, path.self_ns);
+            }
+            places.push(parent);
+            continue;
+        }
+        let place = tree.step(parent, path.region);
+        tree.add_totals(place, &path);
+        places.push(Some(place));
     }
-    let mut order: Vec<_> =
-        (0u32..).zip(first_s).filter_map(|(region, first)| Some((first?, region))).collect();
-    order.sort_by(|a, b| a.0.total_cmp(&b.0));
-    order.into_iter().map(|(_, region)| region).collect()
+    tree
 }
-
 struct Filter {
     include: Vec<Regex>,
     exclude: Vec<Regex>,

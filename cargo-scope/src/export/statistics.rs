@@ -5,10 +5,11 @@
 
 use std::collections::HashMap;
 
-use scope_runtime::call_stack::CallArrays;
+use scope_runtime::call_stack::stored::{CallVisitor, Known};
 use scope_runtime::profile::RegionId;
 use scope_runtime::totals::{PathId, PathTotals, PathTree};
 
+use super::durations::{Durations, Wanted};
 use super::select::Selected;
 use super::{Error, Selection};
 use crate::merged::MergedProfile;
@@ -102,7 +103,7 @@ impl CallStatistics {
 /// each node.
 ///
 /// # Errors
-/// When the selection does not fit the profile, or there are more calls than can be numbered.
+/// When the selection does not fit the profile, or its calls cannot be read or are more than can be numbered.
 pub fn statistics(
     profile: &MergedProfile,
     selection: &Selection,
@@ -111,16 +112,14 @@ pub fn statistics(
     let selected = Selected::new(profile, selection)?;
     let (mut sums, mut samples) = (Vec::new(), Samples::default());
     for &rank in &selected.ranks {
-        let calls = selected.calls(rank)?.calls;
-        let paths = match selected.totals(rank) {
-            Some((paths, _)) => NamedPaths { names: profile.names.clone(), paths },
-            None => NamedPaths { names: calls.names().to_vec(), paths: PathTree::from_calls(&calls) },
-        };
-        sums.push(RankSums::new(paths, by));
-        samples.add_rank(&calls, by);
+        let (calls, nested, regions) = selected.nest(rank, None, |kept| RankCalls::new(by, kept))?;
+        let names = regions.names.clone();
+        let (paths, regions) = selected.totals(rank)?.unwrap_or((nested.paths, regions));
+        sums.push(RankSums::new(NamedPaths { names: regions.names, paths }, by));
+        samples.add_rank(names, calls, nested.known);
     }
     let (paths, mut statistics) = add_up(sums.into_iter().map(Ok))?;
-    for (statistics, spread) in statistics.iter_mut().zip(samples.spreads(&paths)) {
+    for (statistics, spread) in statistics.iter_mut().zip(samples.spreads(&paths, &selected)?) {
         statistics.spread = spread;
     }
     Ok((paths, statistics))
@@ -225,14 +224,31 @@ fn imbalance_percent(by_rank: &[i64]) -> f64 {
 /// The single calls by path, as the events nest them.
 #[derive(Default)]
 struct Samples {
-    /// The paths of each rank, to be found again by their names.
-    ranks: Vec<(NamedPaths, Vec<Calls>)>,
+    /// The paths of each rank, to be found again by their names, and how its calls are taken.
+    ranks: Vec<(NamedPaths, RankCalls, Known)>,
+}
+
+/// The calls of one rank by path.
+struct RankCalls {
+    places: Places,
+    found: Vec<Calls>,
+}
+
+/// To which of the paths that are shown the calls of each path belong.
+struct Places {
+    by: By,
+    /// By region, whether it is shown.
+    kept: Vec<bool>,
+    /// What is shown.
+    shown: PathTree,
+    /// For each path, whether it is itself shown, and where in `shown` that or what is above it is.
+    places: Vec<(bool, Option<PathId>)>,
 }
 
 /// The calls of one path on one rank.
 #[derive(Clone, Default)]
 struct Calls {
-    durations_ns: Vec<i64>,
+    durations: Durations,
     /// Start and duration.
     first: Option<(i64, i64)>,
     /// End and duration.
@@ -242,40 +258,116 @@ struct Calls {
     until_ns: Option<i64>,
 }
 
+/// Places at which percentiles are interpolated.
+const PARTS: [f64; 3] = [0.50, 0.95, 0.99];
+
 impl Samples {
-    fn add_rank(&mut self, calls: &CallArrays, by: By) {
-        let mut tree = PathTree::default();
-        let mut paths: Vec<PathId> = Vec::with_capacity(calls.len());
-        let mut found: Vec<Calls> = Vec::new();
-        for (id, region) in calls.region_index.iter().enumerate() {
-            let above = calls.parent_of(id).filter(|_| by == By::Path).map(|parent| paths[parent]);
-            let path = tree.step(above, RegionId(region as u32));
-            paths.push(path);
-            found.resize(tree.nodes().len(), Calls::default());
-            found[path.0 as usize].add(calls.start_ns[id], calls.end_ns[id]);
-        }
-        self.ranks.push((NamedPaths { names: calls.names().to_vec(), paths: tree }, found));
+    fn add_rank(&mut self, names: Vec<String>, mut calls: RankCalls, known: Known) {
+        let paths = std::mem::take(&mut calls.places.shown);
+        self.ranks.push((NamedPaths { names, paths }, calls, known));
     }
 
     /// What the calls of each of `paths` tell; `None` where they are not all that it counts.
-    fn spreads(self, paths: &NamedPaths) -> Vec<Option<Spread>> {
+    ///
+    /// # Errors
+    /// When the calls cannot be read again.
+    fn spreads(self, paths: &NamedPaths, selected: &Selected<'_>) -> Result<Vec<Option<Spread>>, Error> {
         let (mut all, mut ids) = (NamedPaths::default(), HashMap::new());
-        let wanted = all.add(&mut ids, paths);
+        let wanted_paths = all.add(&mut ids, paths);
         let mut by_path: Vec<Calls> = Vec::new();
-        let (trees, found): (Vec<_>, Vec<_>) = self.ranks.into_iter().unzip();
-        for (tree, found) in trees.iter().zip(found) {
-            let places = all.add(&mut ids, tree);
+        let mut ranks = Vec::new();
+        for (tree, RankCalls { found, places }, known) in self.ranks {
+            let sets = all.add(&mut ids, &tree);
             by_path.resize(all.paths.nodes().len(), Calls::default());
-            places.iter().zip(found).for_each(|(place, calls)| by_path[place.0 as usize].join(calls));
+            sets.iter().zip(found).for_each(|(set, calls)| by_path[set.0 as usize].join(calls));
+            ranks.push((sets, places.by, known));
         }
         by_path.resize(all.paths.nodes().len(), Calls::default());
-        let nodes = paths.paths.nodes().iter().zip(wanted);
-        nodes
-            .map(|(node, place)| {
-                let calls = std::mem::take(&mut by_path[place.0 as usize]);
-                (calls.durations_ns.len() as u64 == node.calls).then(|| calls.spread()).flatten()
-            })
-            .collect()
+        let durations = by_path.iter_mut().map(|calls| &mut calls.durations);
+        let mut wanted =
+            Wanted::new(durations, |calls| PARTS.iter().flat_map(|part| around(calls, *part)).collect());
+        while wanted.is_incomplete() {
+            let index = wanted.index();
+            for (&rank, (sets, by, known)) in selected.ranks.iter().zip(&ranks) {
+                let (index, wanted) = (&index, &mut wanted);
+                selected.nest(rank, Some(known.clone()), move |kept| Again {
+                    places: Places::new(*by, kept),
+                    sets,
+                    index,
+                    wanted,
+                })?;
+            }
+            wanted.end();
+        }
+        let values = wanted.values();
+        let nodes = paths.paths.nodes().iter().zip(wanted_paths);
+        let spread = |(node, PathId(set)): (&PathTotals, PathId)| {
+            let calls = &by_path[set as usize];
+            (calls.durations.calls() == node.calls).then(|| calls.spread(&values[set as usize])).flatten()
+        };
+        Ok(nodes.map(spread).collect())
+    }
+}
+
+impl Places {
+    fn new(by: By, kept: Vec<bool>) -> Places {
+        Places { by, kept, shown: PathTree::default(), places: Vec::new() }
+    }
+
+    /// Where calls of `path` belong; `None` where they are hidden.
+    fn of(&mut self, paths: &PathTree, path: PathId) -> Option<PathId> {
+        // Paths come in their order.
+        if self.places.len() == path.0 as usize {
+            let node = &paths.nodes()[path.0 as usize];
+            let above = node.parent.and_then(|PathId(parent)| self.places[parent as usize].1);
+            let is_kept = self.kept[node.region.0 as usize];
+            let above = above.filter(|_| self.by == By::Path);
+            let place = if is_kept { Some(self.shown.step(above, node.region)) } else { above };
+            self.places.push((is_kept, place));
+        }
+        let (is_kept, place) = self.places[path.0 as usize];
+        place.filter(|_| is_kept)
+    }
+}
+
+impl RankCalls {
+    fn new(by: By, kept: Vec<bool>) -> RankCalls {
+        RankCalls { places: Places::new(by, kept), found: Vec::new() }
+    }
+}
+
+impl CallVisitor for RankCalls {
+    fn begin(&mut self) {
+        (self.places.shown, self.places.places, self.found) = Default::default();
+    }
+
+    fn call(&mut self, paths: &PathTree, path: PathId, start_ns: i64, end_ns: i64) {
+        let Some(PathId(place)) = self.places.of(paths, path) else { return };
+        if self.found.len() <= place as usize {
+            self.found.resize(place as usize + 1, Calls::default());
+        }
+        self.found[place as usize].add(start_ns, end_ns);
+    }
+}
+
+/// Takes the calls of a rank again, in the same order, for what is still wanted of their durations.
+struct Again<'a> {
+    places: Places,
+    /// The set of durations of each place.
+    sets: &'a [PathId],
+    index: &'a [usize],
+    wanted: &'a mut Wanted,
+}
+
+impl CallVisitor for Again<'_> {
+    /// What is known of the calls is never changed by taking them again, so they are begun once.
+    fn begin(&mut self) {}
+
+    fn call(&mut self, paths: &PathTree, path: PathId, start_ns: i64, end_ns: i64) {
+        if let Some(PathId(place)) = self.places.of(paths, path) {
+            let set = self.sets[place as usize].0 as usize;
+            self.wanted.see(self.index, set, end_ns.saturating_sub(start_ns));
+        }
     }
 }
 
@@ -283,7 +375,7 @@ impl Calls {
     /// Adds a call; they come in order of start.
     fn add(&mut self, start_ns: i64, end_ns: i64) {
         let duration_ns = end_ns.saturating_sub(start_ns);
-        self.durations_ns.push(duration_ns);
+        self.durations.add(duration_ns);
         self.first.get_or_insert((start_ns, duration_ns));
         if self.last.is_none_or(|(last_ns, _)| end_ns >= last_ns) {
             self.last = Some((end_ns, duration_ns));
@@ -295,41 +387,43 @@ impl Calls {
 
     /// Adds those of another rank.
     fn join(&mut self, other: Calls) {
-        if self.durations_ns.is_empty() {
-            *self = other;
-            return;
-        }
-        self.durations_ns.extend(other.durations_ns);
+        self.durations.join(other.durations);
         self.coverage_ns = self.coverage_ns.saturating_add(other.coverage_ns);
         self.first = [self.first, other.first].into_iter().flatten().min_by_key(|(start_ns, _)| *start_ns);
         self.last = [self.last, other.last].into_iter().flatten().max_by_key(|(end_ns, _)| *end_ns);
     }
 
-    /// `None` without calls.
-    fn spread(mut self) -> Option<Spread> {
+    /// With the durations at the places around each of [`PARTS`]; `None` without calls.
+    fn spread(&self, values: &[i64]) -> Option<Spread> {
         let ((start_ns, first_ns), (_, last_ns)) = (self.first?, self.last?);
-        self.durations_ns.sort_unstable();
-        let calls = self.durations_ns.len() as f64;
-        let mean_ns = self.durations_ns.iter().map(|&ns| ns as f64).sum::<f64>() / calls;
-        let m2 = self.durations_ns.iter().map(|&ns| (ns as f64 - mean_ns).powi(2)).sum::<f64>();
+        let calls = self.durations.calls();
+        let quantile = |at: usize| {
+            let (below, above) = (values[2 * at] as f64, values[2 * at + 1] as f64);
+            below + (above - below) * place(calls, PARTS[at]).fract()
+        };
         Some(Spread {
             start_ns,
             first_ns,
             last_ns,
-            std_ns: (m2 / calls).sqrt(),
-            p50_ns: quantile(&self.durations_ns, 0.50),
-            p95_ns: quantile(&self.durations_ns, 0.95),
-            p99_ns: quantile(&self.durations_ns, 0.99),
+            std_ns: self.durations.std_ns(),
+            p50_ns: quantile(0),
+            p95_ns: quantile(1),
+            p99_ns: quantile(2),
             coverage_ns: self.coverage_ns,
         })
     }
 }
 
-/// Linear interpolation between the two values around the place, as NumPy's `percentile` does.
-fn quantile(sorted: &[i64], part: f64) -> f64 {
-    let place = part * (sorted.len() - 1) as f64;
-    let (below, above) = (sorted[place.floor() as usize] as f64, sorted[place.ceil() as usize] as f64);
-    below + (above - below) * place.fract()
+/// Where in the order of `calls` durations this part of them ends, as NumPy's `percentile` has it: between
+/// two places it interpolates.
+fn place(calls: u64, part: f64) -> f64 {
+    part * (calls - 1) as f64
+}
+
+/// The two places around that.
+fn around(calls: u64, part: f64) -> [u64; 2] {
+    let place = place(calls, part);
+    [place.floor() as u64, place.ceil() as u64]
 }
 
 #[cfg(test)]

@@ -97,15 +97,9 @@ impl Headers {
 
     /// Attributes of the group at `path`, from the root down; `None` when there is no such group.
     pub(super) fn attributes(&mut self, path: &[&str]) -> FormatResult<Option<Vec<AttributeEntry>>> {
-        let mut address = self.root;
-        for name in path {
-            match self.child(address, name)? {
-                Some(child) => address = child,
-                None => return Ok(None),
-            }
-        }
+        let Some(messages) = self.object(path)? else { return Ok(None) };
         let mut attributes = Vec::new();
-        for message in self.messages(address)? {
+        for message in messages {
             match message.msg_type {
                 MSG_ATTRIBUTE if message.flags & MSG_FLAG_SHARED == 0 => {
                     let order = Some(message.creation_index);
@@ -123,6 +117,18 @@ impl Headers {
         // Where the file keeps no order, all indices are equal and the order stays as it is.
         attributes.sort_by_key(AttributeEntry::creation_index);
         Ok(Some(attributes))
+    }
+
+    /// All messages of the object at `path`, from the root down; `None` when there is no such object.
+    pub(super) fn object(&mut self, path: &[&str]) -> FormatResult<Option<Vec<ObjectHeaderMessage>>> {
+        let mut address = self.root;
+        for name in path {
+            match self.child(address, name)? {
+                Some(child) => address = child,
+                None => return Ok(None),
+            }
+        }
+        self.messages(address).map(Some)
     }
 
     /// Address of the object that the group at `address` has a hard link `name` to.

@@ -4,6 +4,8 @@
 //! [`read`] brings one back, from files of the Python package too (schemas 1 to 3). The layout, and what is
 //! written where, is in scope-runtime, for this library and the system's.
 
+mod calls;
+mod chunks;
 #[cfg(test)]
 mod damaged_tests;
 mod error;
@@ -18,6 +20,7 @@ mod values;
 
 use std::path::Path;
 
+pub use calls::FileCalls;
 pub use error::Error;
 pub use pure::RustHdf5;
 pub use read::{read, read_totals};

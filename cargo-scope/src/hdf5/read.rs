@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::Error;
-use super::check::{check, check_index};
+use super::check::{check, check_index, check_lengths};
 use super::layout::*;
 use super::schema1;
 use super::source::Source;
@@ -17,41 +17,40 @@ use crate::merged::{Events, MergedProfile, MetadataValue, Row};
 /// When the file cannot be opened, is no profile, is damaged or truncated, is of an unknown
 /// version, or uses a filter that is not built in.
 pub fn read(path: &Path) -> Result<MergedProfile, Error> {
-    read_profile(path, false)
+    read_profile(path, true)
 }
 
-/// The same without the calls, where the file has totals per call path, as all that cargo-scope writes do:
-/// rows have no calls then. Takes memory for regions and paths only, however many calls there are.
+/// The same without the calls, which are read where they are when they are needed: takes memory for regions
+/// and paths only, however many calls there are. Files of schema 1 are read as a whole.
 ///
 /// # Errors
 /// As for [`read`].
 pub fn read_totals(path: &Path) -> Result<MergedProfile, Error> {
-    read_profile(path, true)
+    read_profile(path, false)
 }
 
-fn read_profile(path: &Path, totals_only: bool) -> Result<MergedProfile, Error> {
+fn read_profile(path: &Path, with_calls: bool) -> Result<MergedProfile, Error> {
     let mut source = Source::open(path)?;
     let root = source.attributes(&[])?.unwrap_or_default();
     let version = schema_version(&source, &root)?;
     let metadata = source.attributes(&[METADATA])?.unwrap_or_default();
-    let mut without_calls = false;
     let mut profile = if version == 1 {
         schema1::read(&mut source)?
     } else {
         let aggregate = aggregate_layout(&source, &root)?;
-        without_calls = totals_only && !aggregate && source.has_group(PATHS);
-        read_shared_columns(&source, aggregate, without_calls)?
+        read_shared_columns(&source, aggregate, with_calls)?
     };
     profile.metadata = metadata;
-    let checked = if without_calls {
-        check_index(&profile, source.len(&format!("{EVENTS}/{DURATIONS}"))?)
-    } else {
-        check(&profile)
+    let checked = match profile.events_in {
+        Some(_) => {
+            let columns = lengths(&source)?;
+            let calls = columns[0].1;
+            check_lengths(calls, columns).and_then(|()| check_index(&profile, calls))
+        }
+        None => check(&profile),
     };
     checked.map_err(|mistake| source.damaged(&mistake.object, format!("it {}", mistake.cause)))?;
-    if without_calls {
-        profile.rows.iter_mut().for_each(|row| row.events = 0..0);
-    } else if profile.aggregates.is_none() {
+    if profile.aggregates.is_none() && profile.events_in.is_none() {
         sum_start_deltas(&source, &mut profile)?;
     }
     profile.drop_unused_names();
@@ -89,11 +88,7 @@ fn unknown(source: &Source, attribute: &'static str, value: &MetadataValue, know
 }
 
 /// Reads a file of schema 2 or 3, whose ranks share the columns. Starts are still as stored.
-fn read_shared_columns(
-    source: &Source,
-    aggregate: bool,
-    without_calls: bool,
-) -> Result<MergedProfile, Error> {
+fn read_shared_columns(source: &Source, aggregate: bool, with_calls: bool) -> Result<MergedProfile, Error> {
     let mut profile = MergedProfile { names: read_names(source)?, ..MergedProfile::default() };
     source.table(INDEX, ROW_IDENTITY, &mut profile.rows)?;
     if aggregate {
@@ -107,8 +102,10 @@ fn read_shared_columns(
         if source.has_dataset(&format!("{INDEX}/{EXCLUSIVE_TOTALS}"))? {
             source.table(INDEX, ROW_OPTIONAL, &mut profile.rows)?;
         }
-        if !without_calls {
+        if with_calls {
             profile.events = read_events(source)?;
+        } else {
+            profile.events_in = Some(source.path().to_path_buf());
         }
     }
     profile.paths = read_group(source, PATHS, PATH_TABLE)?;
@@ -158,6 +155,20 @@ fn read_aggregate_source(source: &Source, rows: &mut Vec<Row>) -> Result<(), Err
         }
     }
     source.table(INDEX, ROW_SOURCE, rows)
+}
+
+/// Names and lengths of the columns of calls, all of which must be as long as the first.
+fn lengths(source: &Source) -> Result<Vec<(&'static str, usize)>, Error> {
+    let starts: &[&str] =
+        if is_delta_encoded(source)? { &[DURATIONS, START_DELTAS] } else { &[END_TIMES, START_TIMES] };
+    let mut lengths = Vec::new();
+    for name in starts.iter().copied().chain(OPTIONAL_EVENTS.iter().map(|column| column.name)) {
+        let object = format!("{EVENTS}/{name}");
+        if starts.contains(&name) || source.has_dataset(&object)? {
+            lengths.push((name, source.len(&object)?));
+        }
+    }
+    Ok(lengths)
 }
 
 /// Reads the columns of all calls. With absolute columns the durations are computed here; the

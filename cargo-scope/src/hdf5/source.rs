@@ -1,11 +1,13 @@
 //! Datasets and attributes of a file that may hold anything, as vectors and rows.
 
+use std::ops::Range;
 use std::path::Path;
 
 use rust_hdf5::format::messages::filter;
 use rust_hdf5::{DatatypeMessage, H5Dataset, H5File, Hdf5Error, ReadNumeric, StorageLayout};
 
 use super::Error;
+use super::chunks::Chunks;
 use super::headers::Headers;
 use super::layout::{Column, Field};
 use super::values;
@@ -149,8 +151,7 @@ impl<'a> Source<'a> {
     /// A dataset of 64-bit integers. Unsigned ones are taken bit by bit, since differences and
     /// the marks for unknown wrap around there.
     pub(super) fn integers(&self, object: &str) -> Result<Vec<i64>, Error> {
-        let dataset = self.dataset(object)?;
-        self.checked_len(object, &dataset)?;
+        let dataset = self.checked_dataset(object)?;
         match dataset.datatype() {
             Ok(DatatypeMessage::FixedPoint { size: 8, signed: true, .. }) => dataset.read_raw::<i64>(),
             Ok(DatatypeMessage::FixedPoint { size: 8, signed: false, .. }) => {
@@ -160,6 +161,53 @@ impl<'a> Source<'a> {
             Err(e) => Err(e),
         }
         .map_err(|e| self.damaged(object, e))
+    }
+
+    /// The same for some entries of a dataset.
+    pub(super) fn integers_of(
+        &self,
+        object: &str,
+        dataset: &H5Dataset,
+        entries: Range<usize>,
+    ) -> Result<Vec<i64>, Error> {
+        let (from, count) = ([entries.start], [entries.len()]);
+        match dataset.datatype() {
+            Ok(DatatypeMessage::FixedPoint { size: 8, signed: true, .. }) => {
+                dataset.read_slice::<i64>(&from, &count)
+            }
+            Ok(DatatypeMessage::FixedPoint { size: 8, signed: false, .. }) => dataset
+                .read_slice::<u64>(&from, &count)
+                .map(|values| values.into_iter().map(|value| value as i64).collect()),
+            Ok(_) => dataset.read_numeric_slice_as(&from, &count),
+            Err(e) => Err(e),
+        }
+        .map_err(|e| self.damaged(object, e))
+    }
+
+    /// The dataset at `object`, which can be read.
+    pub(super) fn checked_dataset(&self, object: &str) -> Result<H5Dataset, Error> {
+        let dataset = self.dataset(object)?;
+        self.checked_len(object, &dataset)?;
+        Ok(dataset)
+    }
+
+    /// The chunks of the dataset at `path`; `None` where they are found by its library alone.
+    pub(super) fn chunks(&mut self, path: &[&str]) -> Result<Option<Chunks>, Error> {
+        let dataset = self.checked_dataset(&path.join("/"))?;
+        let datatype = dataset.datatype().map_err(|e| self.damaged(&path.join("/"), e))?;
+        Ok(Chunks::find(&mut self.headers, path, &datatype, dataset.total_elements()))
+    }
+
+    /// Reads a chunk of the dataset at `object` in place of what is in `values`.
+    pub(super) fn read_chunk(
+        &mut self,
+        object: &str,
+        chunks: &mut Chunks,
+        number: usize,
+        values: &mut Vec<i64>,
+    ) -> Result<(), Error> {
+        let read = chunks.read(&mut self.headers, number, values);
+        read.map_err(|e| self.damaged(object, e))
     }
 
     /// A dataset of fixed or variable strings. What is no UTF-8 comes back with U+FFFD in it.

@@ -43,17 +43,25 @@ pub fn check_index(profile: &MergedProfile, calls: usize) -> Result<(), Mistake>
 
 /// The columns of calls must be of one length.
 pub fn check_columns(events: &Events) -> Result<(), Mistake> {
-    let calls = events.duration_ns.len();
-    let wrong = |len: usize| format!("has {len} entries where {DURATIONS} has {calls}");
-    if events.start_ns.len() != calls {
-        return mistake(EVENTS, START_DELTAS, wrong(events.start_ns.len()));
-    }
-    for column in OPTIONAL_EVENTS {
-        if let Some(values) = (column.get)(events).filter(|values| values.len() != calls) {
-            return mistake(EVENTS, column.name, wrong(values.len()));
+    let optional =
+        OPTIONAL_EVENTS.iter().filter_map(|column| Some((column.name, (column.get)(events)?.len())));
+    check_lengths(
+        events.duration_ns.len(),
+        [(START_DELTAS, events.start_ns.len())].into_iter().chain(optional),
+    )
+}
+
+/// The same for columns of these names and lengths, which must be that of `calls` calls.
+pub fn check_lengths<'a>(
+    calls: usize,
+    columns: impl IntoIterator<Item = (&'a str, usize)>,
+) -> Result<(), Mistake> {
+    match columns.into_iter().find(|(_, len)| *len != calls) {
+        Some((name, len)) => {
+            mistake(EVENTS, name, format!("has {len} entries where {DURATIONS} has {calls}"))
         }
+        None => Ok(()),
     }
-    Ok(())
 }
 
 /// Region ids must name a region, and there is one row per rank, of those that a job can have, and region.

@@ -67,7 +67,7 @@ impl Lane {
             outer.path
         });
         let path = paths.step(above, RegionId(call.region));
-        visitor.call(path, call.start, call.end);
+        visitor.call(paths, path, call.start, call.end);
         let &Call { start, end, call, .. } = call;
         self.open.push(Open { path, start, end, call, exclusive_ns: duration_ns });
         Ok(())

@@ -118,15 +118,16 @@ pub trait CallVisitor {
     /// Begins, also anew: what came before is to be forgotten.
     fn begin(&mut self);
 
-    /// The next call in call-id order, with its path in [`Nested::paths`].
-    fn call(&mut self, path: PathId, start_ns: i64, end_ns: i64);
+    /// The next call in call-id order, with its path. The paths so far are without the totals of calls that
+    /// are open.
+    fn call(&mut self, paths: &PathTree, path: PathId, start_ns: i64, end_ns: i64);
 }
 
 /// Visits nothing.
 impl CallVisitor for () {
     fn begin(&mut self) {}
 
-    fn call(&mut self, _: PathId, _: i64, _: i64) {}
+    fn call(&mut self, _: &PathTree, _: PathId, _: i64, _: i64) {}
 }
 
 /// The call paths of a rank.

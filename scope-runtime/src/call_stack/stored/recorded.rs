@@ -51,7 +51,7 @@ pub(super) fn nest<S: StoredCalls>(
         recorded.open.resize_with(reader.lanes.numbers.len(), Vec::new);
         let taken = windows.in_order(|call| match recorded.take(call) {
             Some(path) => {
-                visitor.call(path, call.start, call.end);
+                visitor.call(&recorded.paths, path, call.start, call.end);
                 ControlFlow::Continue(())
             }
             None => ControlFlow::Break(()),

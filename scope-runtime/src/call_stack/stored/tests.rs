@@ -112,7 +112,7 @@ impl CallVisitor for Visited {
         self.0.clear();
     }
 
-    fn call(&mut self, path: PathId, start_ns: i64, end_ns: i64) {
+    fn call(&mut self, _: &PathTree, path: PathId, start_ns: i64, end_ns: i64) {
         self.0.push((path.0, start_ns, end_ns));
     }
 }

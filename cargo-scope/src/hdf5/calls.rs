@@ -1,0 +1,174 @@
+//! Calls that stay in their file, of which parts are read when they are needed.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::path::Path;
+
+use rust_hdf5::H5Dataset;
+use scope_runtime::call_stack::stored::{CallColumn, StoredCalls};
+
+use super::Error;
+use super::chunks::Chunks;
+use super::layout::{DURATIONS, END_TIMES, EVENTS, START_DELTAS, START_TIMES};
+use super::source::Source;
+
+/// Columns are read as a whole and kept where all of them together have no more bytes.
+const SMALL: usize = 64 << 20;
+/// Values that are read together of a column that has chunks, and no tree of them.
+const LEAST_BLOCK: usize = 1 << 16;
+
+/// The calls of a file with schema 2 or 3.
+pub struct FileCalls<'a> {
+    source: Source<'a>,
+    has_differences: bool,
+    /// Number of calls.
+    len: usize,
+    block: usize,
+    columns: HashMap<&'static str, Column>,
+    /// Starts, while ends are made durations.
+    starts: Vec<i64>,
+}
+
+/// One column, in the way in which it is read.
+enum Column {
+    /// All of it.
+    Values(Vec<i64>),
+    /// Chunk by chunk; one of them is at hand.
+    Chunks { chunks: Chunks, number: usize, values: Vec<i64> },
+    /// Part by part.
+    Parts(H5Dataset),
+}
+
+impl<'a> FileCalls<'a> {
+    /// Opens the file at `path`.
+    ///
+    /// # Errors
+    /// When it cannot be opened, or a column is not what it should be.
+    pub fn open(path: &'a Path) -> Result<FileCalls<'a>, Error> {
+        FileCalls::with_small(path, SMALL)
+    }
+
+    /// As [`open`](Self::open) with another limit up to which columns are read as a whole.
+    pub(crate) fn with_small(path: &'a Path, small: usize) -> Result<FileCalls<'a>, Error> {
+        let mut source = Source::open(path)?;
+        let object = |name: &str| format!("{EVENTS}/{name}");
+        let has_differences = source.has_dataset(&object(START_DELTAS))?;
+        let names: &[&'static str] =
+            if has_differences { &[START_DELTAS, DURATIONS] } else { &[START_TIMES, END_TIMES] };
+        let mut columns = HashMap::new();
+        let (mut len, mut block) = (0, 1);
+        let mut there = Vec::new();
+        for name in names.iter().copied().chain(OPTIONAL.map(|(_, name)| name)) {
+            if names.contains(&name) || source.has_dataset(&object(name))? {
+                len = source.len(&object(name))?;
+                there.push(name);
+            }
+        }
+        let is_small = len.saturating_mul(8 * there.len()) <= small;
+        for name in there {
+            let column = if is_small {
+                // Only what is asked for will be read.
+                Column::Values(Vec::new())
+            } else if let Some(chunks) = source.chunks(&[EVENTS, name])? {
+                block = block.max(chunks.len);
+                Column::Chunks { chunks, number: usize::MAX, values: Vec::new() }
+            } else {
+                let dataset = source.checked_dataset(&object(name))?;
+                if dataset.is_chunked() {
+                    let chunk =
+                        dataset.chunk_dims().unwrap_or_default().into_iter().product::<usize>().max(1);
+                    block = block.max(LEAST_BLOCK.next_multiple_of(chunk).min(LEAST_BLOCK.max(chunk)));
+                }
+                Column::Parts(dataset)
+            };
+            columns.insert(name, column);
+        }
+        Ok(FileCalls { source, has_differences, len, block, columns, starts: Vec::new() })
+    }
+
+    /// Reads a part of the column called `name`.
+    fn read_named(
+        &mut self,
+        name: &'static str,
+        calls: Range<usize>,
+        values: &mut Vec<i64>,
+    ) -> Result<(), Error> {
+        let object = format!("{EVENTS}/{name}");
+        values.clear();
+        let missing =
+            || Error::NotAProfile { path: self.source.path().to_path_buf(), object: object.clone() };
+        if calls.end > self.len {
+            return Err(self.source.damaged(&object, format!("it has {} entries", self.len)));
+        }
+        match self.columns.get_mut(name).ok_or_else(missing)? {
+            Column::Values(all) => {
+                if all.is_empty() {
+                    *all = self.source.integers(&object)?;
+                }
+                let part = all.get(calls).unwrap_or_default();
+                values.extend_from_slice(part);
+            }
+            Column::Chunks { chunks, number, values: chunk } => {
+                let mut at = calls.start;
+                while at < calls.end {
+                    let (wanted, first) = (at / chunks.len, at % chunks.len);
+                    if *number != wanted {
+                        *number = usize::MAX;
+                        self.source.read_chunk(&object, chunks, wanted, chunk)?;
+                        *number = wanted;
+                    }
+                    let last = chunks.len.min(first + calls.end - at);
+                    values.extend_from_slice(&chunk[first..last]);
+                    at += last - first;
+                }
+            }
+            Column::Parts(dataset) => *values = self.source.integers_of(&object, dataset, calls)?,
+        }
+        Ok(())
+    }
+}
+
+/// The optional columns that say where calls belong.
+const OPTIONAL: [(CallColumn, &str); 4] = [
+    (CallColumn::Thread, "thread_ids"),
+    (CallColumn::Task, "task_ids"),
+    (CallColumn::Id, "call_ids"),
+    (CallColumn::Parent, "parent_ids"),
+];
+
+impl StoredCalls for FileCalls<'_> {
+    type Error = Error;
+
+    fn has(&self, column: CallColumn) -> bool {
+        let optional = OPTIONAL.iter().find(|(other, _)| *other == column);
+        optional.is_none_or(|(_, name)| self.columns.contains_key(name))
+    }
+
+    fn has_differences(&self) -> bool {
+        self.has_differences
+    }
+
+    fn block(&self) -> usize {
+        self.block
+    }
+
+    fn read(&mut self, column: CallColumn, calls: Range<usize>, values: &mut Vec<i64>) -> Result<(), Error> {
+        match column {
+            CallColumn::Start if self.has_differences => self.read_named(START_DELTAS, calls, values),
+            CallColumn::Start => self.read_named(START_TIMES, calls, values),
+            CallColumn::Duration if self.has_differences => self.read_named(DURATIONS, calls, values),
+            CallColumn::Duration => {
+                self.read_named(END_TIMES, calls.clone(), values)?;
+                let mut starts = std::mem::take(&mut self.starts);
+                self.read_named(START_TIMES, calls, &mut starts)?;
+                values.iter_mut().zip(&starts).for_each(|(end, start)| *end = end.wrapping_sub(*start));
+                self.starts = starts;
+                Ok(())
+            }
+            _ => {
+                let optional = OPTIONAL.iter().find(|(other, _)| *other == column);
+                optional.map_or(Ok(()), |(_, name)| self.read_named(name, calls, values))
+            }
+        }
+    }
+}
