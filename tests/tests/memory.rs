@@ -139,3 +139,45 @@ fn ranks_are_merged_in_memory_that_does_not_grow_with_them() {
     // The calls of the 56 ranks more would be 43 MiB in memory.
     assert!(many <= few + 12 * MIB, "{few} bytes for 8 ranks, {many} for 64");
 }
+
+/// A file as the Python package writes it: no totals, so that everything comes from its calls.
+#[test]
+fn files_are_read_in_memory_that_does_not_grow_with_their_calls() {
+    const CALLS: u64 = 4_000_000;
+    // The five columns alone are 153 MiB.
+    const MOST: u64 = 96 * MIB;
+    let Some(python) = tools::python().filter(|_| tools::has_time()) else { return };
+    let folder = empty_folder("many-calls");
+    std::fs::create_dir_all(&folder).unwrap();
+    let (file, expected) = (folder.join("profile.h5"), folder.join("expected.json"));
+    let calls = CALLS.to_string();
+    tools::run_python(&python, "make_many_calls.py", &[&file, &expected, Path::new(&calls)]);
+    let scope = |arguments: &[&str]| {
+        let mut scope = Command::new(subcommand::binary());
+        subcommand::without_traces_of_the_test(&mut scope);
+        scope.args(arguments).arg(&file).current_dir(&folder);
+        scope
+    };
+    let with_percentiles = ["inspect", "--json"];
+    let json = std::fs::File::create(folder.join("inspect.json")).unwrap();
+    let mut inspect = scope(&with_percentiles[..1]);
+    let peaks = [
+        peak_memory(inspect.stdout(std::process::Stdio::null())),
+        peak_memory(scope(&with_percentiles).stdout(json)),
+        peak_memory(&mut scope(&["export", "prof"])),
+        peak_memory(&mut scope(&["export", "flame"])),
+    ];
+    assert!(peaks.iter().all(|peak| *peak <= MOST), "{peaks:?} bytes");
+    let read = |name: &str| -> serde_json::Value {
+        serde_json::from_str(&std::fs::read_to_string(folder.join(name)).unwrap()).unwrap()
+    };
+    let (found, expected) = (read("inspect.json"), read("expected.json"));
+    let rows = found[0]["call_paths"].as_array().unwrap();
+    assert_eq!(rows.len(), 2);
+    for (row, expected) in rows.iter().zip(expected.as_array().unwrap()) {
+        for (key, value) in expected.as_object().unwrap() {
+            assert_eq!(&row[key], value, "{key} of {row}");
+        }
+    }
+    std::fs::remove_dir_all(&folder).unwrap();
+}

@@ -1,12 +1,12 @@
 //! Durations of any number of calls, and the values at places of their order, exactly.
 //!
-//! Few are kept as they are. Of more it is counted how many lie in each of the ranges of a fixed scale,
+//! They are kept as they are as long as there is room. Of more it is counted how many lie in each of the ranges of a fixed scale,
 //! 128 to an octave. A range that holds a wanted value is divided further while all calls are taken once
 //! more, until it is 1 ns wide or its values are few enough to keep.
 
 use std::ops::Range;
 
-/// So many are kept as they are.
+/// So many are kept as they are in any case.
 const FEW: usize = 512;
 /// Bits of a duration that its range on the scale tells, besides its octave.
 const BITS: u32 = 7;
@@ -30,19 +30,28 @@ pub(super) struct Durations {
 }
 
 impl Durations {
-    pub(super) fn add(&mut self, duration_ns: i64) {
+    /// Adds a duration; whether it is kept as it is.
+    pub(super) fn add(&mut self, duration_ns: i64) -> bool {
         self.calls += 1;
         let wide = i128::from(duration_ns);
         self.sum += wide;
         self.sum_of_squares = self.sum_of_squares.wrapping_add(wide * wide);
-        if !self.octaves.is_empty() {
+        let is_kept = self.octaves.is_empty();
+        if is_kept {
+            self.few.push(duration_ns);
+        } else {
             self.count(duration_ns, 1);
-            return;
         }
-        self.few.push(duration_ns);
-        if self.few.len() > FEW {
+        is_kept
+    }
+
+    /// Keeps no more than a few as they are; gives how many fewer these are.
+    pub(super) fn make_room(&mut self) -> usize {
+        let kept = self.few.len();
+        if kept > FEW {
             self.count_few();
         }
+        kept - self.few.len()
     }
 
     fn count_few(&mut self) {
@@ -66,8 +75,7 @@ impl Durations {
         self.sum += other.sum;
         self.sum_of_squares = self.sum_of_squares.wrapping_add(other.sum_of_squares);
         self.few.extend(other.few);
-        let is_many = self.few.len() > FEW || !self.octaves.is_empty() || !other.octaves.is_empty();
-        if is_many {
+        if !self.octaves.is_empty() || !other.octaves.is_empty() {
             self.count_few();
         }
         for (octave, counts) in other.octaves.into_iter().enumerate() {
@@ -306,13 +314,16 @@ mod tests {
             values.extend([77_777; 3_000]);
             let (mut one, mut other) = (Durations::default(), Durations::default());
             values.iter().enumerate().for_each(|(at, value)| match at % 7 {
-                0 => other.add(*value),
-                _ => one.add(*value),
+                0 => assert!(other.add(*value)),
+                _ => assert!(one.add(*value)),
             });
+            assert!(one.make_room() > FEW && !one.add(77_777));
+            values.push(77_777);
             one.join(other);
             let few = values[..9].to_vec();
             let mut of_few = Durations::default();
-            few.iter().for_each(|value| of_few.add(*value));
+            few.iter().for_each(|value| assert!(of_few.add(*value)));
+            assert_eq!(of_few.make_room(), 0);
             let mut sets = [one, Durations::default(), of_few];
             let mut wanted =
                 Wanted::new(&mut sets, |calls| (0..calls).step_by(if calls > 9 { 97 } else { 1 }).collect());
@@ -336,10 +347,10 @@ mod tests {
     #[test]
     fn the_deviation_is_exact_far_from_zero() {
         let mut durations = Durations::default();
-        (0..1_000).for_each(|at| durations.add(1_000_000_000_000 + at % 2));
+        (0..1_000).for_each(|at| assert!(durations.add(1_000_000_000_000 + at % 2)));
         assert_eq!(durations.std_ns(), 0.5);
         let mut durations = Durations::default();
-        [10, 10, 50].into_iter().for_each(|value| durations.add(value));
+        [10, 10, 50].into_iter().for_each(|value| assert!(durations.add(value)));
         assert!((durations.std_ns() - (3200.0f64 / 9.0).sqrt()).abs() < 1e-12);
     }
 }

@@ -112,7 +112,8 @@ pub fn statistics(
     let selected = Selected::new(profile, selection)?;
     let (mut sums, mut samples) = (Vec::new(), Samples::default());
     for &rank in &selected.ranks {
-        let (calls, nested, regions) = selected.nest(rank, None, |kept| RankCalls::new(by, kept))?;
+        let room = MOST_KEPT.saturating_sub(samples.kept);
+        let (calls, nested, regions) = selected.nest(rank, None, |kept| RankCalls::new(by, kept, room))?;
         let names = regions.names.clone();
         let (paths, regions) = selected.totals(rank)?.unwrap_or((nested.paths, regions));
         sums.push(RankSums::new(NamedPaths { names: regions.names, paths }, by));
@@ -226,13 +227,22 @@ fn imbalance_percent(by_rank: &[i64]) -> f64 {
 struct Samples {
     /// The paths of each rank, to be found again by their names, and how its calls are taken.
     ranks: Vec<(NamedPaths, RankCalls, Known)>,
+    /// So many durations are kept as they are.
+    kept: usize,
 }
 
 /// The calls of one rank by path.
 struct RankCalls {
     places: Places,
     found: Vec<Calls>,
+    /// So many durations may be kept as they are.
+    room: usize,
+    /// So many are.
+    kept: usize,
 }
+
+/// So many durations of all ranks are kept as they are: 16 MiB.
+const MOST_KEPT: usize = 2 << 20;
 
 /// To which of the paths that are shown the calls of each path belong.
 struct Places {
@@ -264,6 +274,7 @@ const PARTS: [f64; 3] = [0.50, 0.95, 0.99];
 impl Samples {
     fn add_rank(&mut self, names: Vec<String>, mut calls: RankCalls, known: Known) {
         let paths = std::mem::take(&mut calls.places.shown);
+        self.kept += calls.kept;
         self.ranks.push((NamedPaths { names, paths }, calls, known));
     }
 
@@ -276,7 +287,7 @@ impl Samples {
         let wanted_paths = all.add(&mut ids, paths);
         let mut by_path: Vec<Calls> = Vec::new();
         let mut ranks = Vec::new();
-        for (tree, RankCalls { found, places }, known) in self.ranks {
+        for (tree, RankCalls { found, places, .. }, known) in self.ranks {
             let sets = all.add(&mut ids, &tree);
             by_path.resize(all.paths.nodes().len(), Calls::default());
             sets.iter().zip(found).for_each(|(set, calls)| by_path[set.0 as usize].join(calls));
@@ -331,14 +342,15 @@ impl Places {
 }
 
 impl RankCalls {
-    fn new(by: By, kept: Vec<bool>) -> RankCalls {
-        RankCalls { places: Places::new(by, kept), found: Vec::new() }
+    fn new(by: By, kept: Vec<bool>, room: usize) -> RankCalls {
+        RankCalls { places: Places::new(by, kept), found: Vec::new(), room, kept: 0 }
     }
 }
 
 impl CallVisitor for RankCalls {
     fn begin(&mut self) {
-        (self.places.shown, self.places.places, self.found) = Default::default();
+        (self.places.shown, self.places.places) = Default::default();
+        (self.found, self.kept) = Default::default();
     }
 
     fn call(&mut self, paths: &PathTree, path: PathId, start_ns: i64, end_ns: i64) {
@@ -346,7 +358,13 @@ impl CallVisitor for RankCalls {
         if self.found.len() <= place as usize {
             self.found.resize(place as usize + 1, Calls::default());
         }
-        self.found[place as usize].add(start_ns, end_ns);
+        self.kept += usize::from(self.found[place as usize].add(start_ns, end_ns));
+        if self.kept > self.room {
+            let durations = self.found.iter_mut().map(|calls| calls.durations.make_room());
+            self.kept -= durations.sum::<usize>();
+            // Many paths with a few calls each keep them.
+            self.room = self.room.max(2 * self.kept);
+        }
     }
 }
 
@@ -372,10 +390,9 @@ impl CallVisitor for Again<'_> {
 }
 
 impl Calls {
-    /// Adds a call; they come in order of start.
-    fn add(&mut self, start_ns: i64, end_ns: i64) {
+    /// Adds a call; they come in order of start. Whether its duration is kept as it is.
+    fn add(&mut self, start_ns: i64, end_ns: i64) -> bool {
         let duration_ns = end_ns.saturating_sub(start_ns);
-        self.durations.add(duration_ns);
         self.first.get_or_insert((start_ns, duration_ns));
         if self.last.is_none_or(|(last_ns, _)| end_ns >= last_ns) {
             self.last = Some((end_ns, duration_ns));
@@ -383,6 +400,7 @@ impl Calls {
         let from_ns = self.until_ns.map_or(start_ns, |until_ns| until_ns.max(start_ns));
         self.coverage_ns = self.coverage_ns.saturating_add(end_ns.saturating_sub(from_ns).max(0));
         self.until_ns = self.until_ns.max(Some(end_ns));
+        self.durations.add(duration_ns)
     }
 
     /// Adds those of another rank.

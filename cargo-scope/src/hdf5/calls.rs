@@ -15,7 +15,7 @@ use super::source::Source;
 /// Columns are read as a whole and kept where all of them together have no more bytes.
 const SMALL: usize = 64 << 20;
 /// Values that are read together of a column that has chunks, and no tree of them.
-const LEAST_BLOCK: usize = 1 << 16;
+const LEAST_BLOCK: usize = 1 << 15;
 
 /// The calls of a file with schema 2 or 3.
 pub struct FileCalls<'a> {
@@ -74,10 +74,9 @@ impl<'a> FileCalls<'a> {
                 Column::Chunks { chunks, number: usize::MAX, values: Vec::new() }
             } else {
                 let dataset = source.checked_dataset(&object(name))?;
-                if dataset.is_chunked() {
-                    let chunk =
-                        dataset.chunk_dims().unwrap_or_default().into_iter().product::<usize>().max(1);
-                    block = block.max(LEAST_BLOCK.next_multiple_of(chunk).min(LEAST_BLOCK.max(chunk)));
+                let chunk = dataset.chunk_dims().unwrap_or_default().into_iter().product::<usize>();
+                if chunk > 1 {
+                    block = block.max(chunk * (LEAST_BLOCK / chunk).max(1));
                 }
                 Column::Parts(dataset)
             };

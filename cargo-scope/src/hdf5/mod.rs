@@ -5,6 +5,8 @@
 //! written where, is in scope-runtime, for this library and the system's.
 
 mod calls;
+#[cfg(test)]
+mod calls_tests;
 mod chunks;
 #[cfg(test)]
 mod damaged_tests;
