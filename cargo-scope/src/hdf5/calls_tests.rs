@@ -162,6 +162,29 @@ fn calls_of_our_own_files_are_read_in_blocks() {
     }
 }
 
+/// One message that names file and dataset, as for a file that is read as a whole.
+#[test]
+fn a_damaged_chunk_is_an_error_that_names_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("profile.h5");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data/gzip.h5");
+    let mut bytes = std::fs::read(source).unwrap();
+    // Every stream of zlib begins with this, for the levels that are in use.
+    let begins = |at: &usize| bytes[*at] == 0x78 && [0x01, 0x5e, 0x9c, 0xda].contains(&bytes[at + 1]);
+    let streams: Vec<usize> = (0..bytes.len() - 64).filter(begins).collect();
+    streams.iter().for_each(|at| bytes[at + 2..at + 20].fill(0xff));
+    std::fs::write(&path, bytes).unwrap();
+    let mut calls = FileCalls::with_small(&path, 0).unwrap();
+    for (column, name) in [(CallColumn::Start, "start_deltas"), (CallColumn::Duration, "durations")] {
+        let error = calls.read(column, 0..200, &mut Vec::new()).unwrap_err().to_string();
+        let begin = format!("failed to read events/{name} of `{}`: ", path.display());
+        assert!(error.starts_with(&begin) && error.contains("damaged or truncated"), "{error}");
+    }
+    let profile = read_totals(&path).unwrap();
+    let error = statistics(&profile, &Selection::default(), By::Path).unwrap_err().to_string();
+    assert!(error.starts_with("failed to read events/start_deltas of `"), "{error}");
+}
+
 /// The exports and tables, with what is left in the file and with all in memory.
 #[test]
 fn what_is_made_of_calls_in_a_file_is_what_is_made_of_them_in_memory() {
