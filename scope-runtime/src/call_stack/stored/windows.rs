@@ -11,7 +11,7 @@ use crate::call_stack::sort::Sorter;
 /// A window is aimed at between so many calls, and four times as many.
 const WINDOW: usize = 2048;
 /// Calls read at a time where the source does not mind.
-const BLOCK: usize = 4096;
+const BLOCK: usize = 1024;
 
 /// Orders calls that start together.
 pub(super) type Tie = fn(&Call) -> u64;
