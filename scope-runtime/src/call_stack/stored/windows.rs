@@ -8,8 +8,11 @@ use super::blocks::{Call, Reader};
 use super::sorted_file::{self, SortedPart};
 use crate::call_stack::sort::Sorter;
 
-/// A window is aimed at between so many calls, and four times as many.
+/// A window is aimed at this many calls at least, and at most at four times as many: with many runs at more, so
+/// that a visit to a run pays.
 const WINDOW: usize = 2048;
+const LARGEST_WINDOW: usize = 8192;
+const CALLS_PER_VISIT: usize = 16;
 /// Calls read at a time where the source does not mind.
 const BLOCK: usize = 1024;
 
@@ -106,10 +109,11 @@ impl Windows {
             self.window.extend_from_slice(&rest[..passed]);
             run.at += passed;
         }
-        match self.window.len() {
-            0..WINDOW => self.span_ns = self.span_ns.saturating_mul(2),
-            calls if calls > 4 * WINDOW => self.span_ns = (self.span_ns / 2).max(1),
-            _ => (),
+        let least = (self.runs.len() * CALLS_PER_VISIT).clamp(WINDOW, LARGEST_WINDOW);
+        if self.window.len() < least {
+            self.span_ns = self.span_ns.saturating_mul(2);
+        } else if self.window.len() > 4 * least {
+            self.span_ns = (self.span_ns / 2).max(1);
         }
         Ok(true)
     }
