@@ -48,7 +48,7 @@ pub struct RunInfo {
     pub git_commit: Option<String>,
     /// Folders that relative names of source files may count from; those before it go first.
     pub source_roots: Vec<PathBuf>,
-    /// Where the profile ends, if the program went on after it.
+    /// Where the profile ends, if that is before the program does.
     pub ends_at: Option<&'static str>,
     /// Leaves the program's arguments, the command line and text of its source out of the file.
     pub private: bool,

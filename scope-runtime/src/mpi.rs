@@ -19,7 +19,5 @@ mod job;
 mod profile;
 mod receives;
 mod requests;
-#[cfg(feature = "mpio")]
-mod sized;
 
 pub use job::totals;

@@ -22,13 +22,18 @@ pub(crate) fn leave_to_others() {
     IS_LEFT.store(true, Relaxed);
 }
 
-/// Whether this process writes its profile: `SCOPE_HDF5=0` says no, as `cargo scope run` does.
+/// Whether this process writes its profile. What is wrong with the wish is told.
 pub(crate) fn is_wanted() -> bool {
-    let wanted = environment::is_on("SCOPE_HDF5").unwrap_or_else(|problem| {
-        crate::report(format_args!("{problem}; no profile is written"));
-        Some(false)
-    });
-    wanted.unwrap_or(true) && !IS_LEFT.load(Relaxed)
+    !IS_LEFT.load(Relaxed)
+        && wish().unwrap_or_else(|problem| {
+            crate::report(format_args!("{problem}; no profile is written"));
+            false
+        })
+}
+
+/// Whether a profile is wished for: `SCOPE_HDF5=0` says no, as `cargo scope run` does.
+pub(crate) fn wish() -> Result<bool, String> {
+    environment::is_on("SCOPE_HDF5").map(|wanted| wanted.unwrap_or(true))
 }
 
 /// Writes the profile of a recording beside it, if it is of a job of one rank and has calls. What goes wrong

@@ -15,7 +15,7 @@ use crate::recorder::Recorder;
 
 /// One place in the source that the attribute or [`region!`](crate::region) has marked.
 ///
-/// Made by [`__site!`](crate::__site) as a `static`; registered when it is entered for the first time. Its
+/// Made by the macro `__site!` as a `static`; registered when it is entered for the first time. Its
 /// fields are for that macro: a literal is less work for the compiler than the call of a `const fn`, and
 /// a program may have thousands.
 pub struct Site {

@@ -126,7 +126,8 @@ impl Mpi {
     /// The same for a job that must end as it does without recording.
     ///
     /// After a rank has failed, launchers are not of one mind: the status is that of this rank or of one that
-    /// was killed for it, and now and then Open MPI's hangs. So this is tried several times.
+    /// was killed for it, and now and then Open MPI's hangs. So this is tried several times. That of MPICH
+    /// is the bits of all ranks' together, of those too that were killed for it and are gone by then.
     pub fn record_as_bare<S: AsRef<OsStr>>(
         &self,
         ranks: usize,
@@ -138,7 +139,12 @@ impl Mpi {
         for _ in 0..TRIES {
             endings.0.push(run(&mut self.job(ranks, &self.program(program), arguments)).status);
             let job = self.record(ranks, program, arguments, settings);
-            if !job.hangs() && endings.0.contains(&job.status) {
+            let is_that_of = |bare: &ExitStatus| {
+                let codes = bare.code().zip(job.status.code()).filter(|_| self.family == "mpich");
+                let and_killed = |(bare, code)| bare | libc::SIGKILL == code | libc::SIGKILL;
+                *bare == job.status || codes.is_some_and(and_killed)
+            };
+            if !job.hangs() && endings.0.iter().any(is_that_of) {
                 return job;
             }
             endings.1.push((job.status, job.stderr));

@@ -49,6 +49,13 @@ pub(super) enum Tag {
     Time,
 }
 
+/// Answers to an offer.
+const TAKEN: [u8; 1] = [1];
+const NOT_TAKEN: [u8; 1] = [0];
+/// Offered in place of a length by a rank that has nothing to give any more.
+const NOTHING: u64 = u64::MAX;
+/// Bytes of the largest message: there are libraries that count them in 31 bits.
+const PIECE: usize = 1 << 30;
 /// Tests before the processor is left to others: on another one the message comes soon.
 const SPINS: u32 = 2_000;
 
@@ -125,15 +132,58 @@ impl Exchange {
         Err(GaveUp)
     }
 
+    /// Sends bytes of whose number the receiver does not know, once it has said that it takes them: nothing large
+    /// is on its way to a rank that has given up.
+    pub(super) fn offer(&self, to: u32, bytes: Vec<u8>) -> Result<(), GaveUp> {
+        self.send(to, Tag::Offer, (bytes.len() as u64).to_le_bytes().to_vec())?;
+        if self.receive(to, Tag::Answer, 1)? != TAKEN {
+            return Err(GaveUp);
+        }
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let later = rest.split_off(rest.len().min(PIECE));
+            self.send(to, Tag::Content, rest)?;
+            rest = later;
+        }
+        Ok(())
+    }
+
+    /// Receives such bytes.
+    pub(super) fn take(&self, from: u32) -> Result<Vec<u8>, GaveUp> {
+        let len = self.receive(from, Tag::Offer, 8)?;
+        let len = u64::from_le_bytes(len.try_into().map_err(|_| GaveUp)?);
+        if len == NOTHING {
+            return Err(GaveUp);
+        }
+        self.send(from, Tag::Answer, TAKEN.to_vec())?;
+        let len = usize::try_from(len).map_err(|_| GaveUp)?;
+        let mut bytes = self.receive_content(from, len.min(PIECE))?;
+        while bytes.len() < len {
+            bytes.extend(self.receive_content(from, (len - bytes.len()).min(PIECE))?);
+        }
+        Ok(bytes)
+    }
+
+    fn receive_content(&self, from: u32, len: usize) -> Result<Vec<u8>, GaveUp> {
+        if len == 0 { Ok(Vec::new()) } else { self.receive(from, Tag::Content, len) }
+    }
+
+    /// Lets a rank know that this one offers and takes nothing any more.
+    #[cfg(feature = "mpio")]
+    pub(super) fn refuse(&self, other: u32) {
+        let _ = self.send(other, Tag::Offer, NOTHING.to_le_bytes().to_vec());
+        let _ = self.send(other, Tag::Answer, NOT_TAKEN.to_vec());
+    }
+
     /// Tells the ranks above and below that this one will not take part any more, so that they need not
     /// wait for it. Who does not hear it waits until its own deadline.
     pub(super) fn give_up(&self) {
         for below in self.below() {
             let _ = self.send(below, Tag::Time, vec![0; ANSWER_BYTES]);
-            let _ = self.send(below, Tag::Answer, vec![0]);
+            let _ = self.send(below, Tag::Answer, NOT_TAKEN.to_vec());
         }
         if let Some(above) = self.above() {
-            let _ = self.send(above, Tag::Offer, u64::MAX.to_le_bytes().to_vec());
+            let _ = self.send(above, Tag::Offer, NOTHING.to_le_bytes().to_vec());
         }
     }
 

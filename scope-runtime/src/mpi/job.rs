@@ -21,6 +21,8 @@ use crate::environment::MPI_TIMEOUT;
 use crate::format::{Fields, kind};
 use crate::job::JobTotals;
 use crate::lane::{ON, STATE};
+#[cfg(feature = "hdf5")]
+use crate::own_profile;
 use crate::recorder::Recorder;
 use crate::recording::{ClockOffset, Recording};
 use crate::region::Site;
@@ -33,6 +35,9 @@ pub(super) struct Job {
     pub(super) comm: MPI_Comm,
     pub(super) rank: u32,
     pub(super) ranks: u32,
+    /// Whether all of them write a profile when MPI ends.
+    #[cfg(feature = "mpio")]
+    writes_profile: bool,
 }
 
 // SAFETY: a communicator may be used by any thread; who uses this one has taken the job out.
@@ -105,28 +110,39 @@ impl Job {
             return None;
         }
         let records = session::recorder().is_some() && STATE.load(Relaxed) == ON;
-        let (own, mut all) = (i32::from(records), 0_i32);
+        #[cfg(feature = "mpio")]
+        let writes_profile = own_profile::wish().unwrap_or(false);
+        #[cfg(not(feature = "mpio"))]
+        let writes_profile = false;
+        let (own, mut all) = ([i32::from(records), i32::from(writes_profile)], [0_i32; 2]);
         let mut comm = MaybeUninit::<MPI_Comm>::uninit();
         let (mut rank, mut ranks) = (0, 0);
         // SAFETY: MPI was initialised just now; the buffers are ours, and of the type that is said.
         unsafe {
             let (own, all) = ((&raw const own).cast(), (&raw mut all).cast());
-            PMPI_Allreduce(own, all, 1, RSMPI_INT32_T, RSMPI_MIN, RSMPI_COMM_WORLD);
+            PMPI_Allreduce(own, all, 2, RSMPI_INT32_T, RSMPI_MIN, RSMPI_COMM_WORLD);
         }
         // SAFETY: as above; all ranks take the same way.
-        let made = all == 1
+        let made = all[0] == 1
             && unsafe {
                 PMPI_Comm_dup(RSMPI_COMM_WORLD, comm.as_mut_ptr()) == 0
                     && PMPI_Comm_set_errhandler(comm.assume_init(), RSMPI_ERRORS_RETURN) == 0
                     && PMPI_Comm_rank(comm.assume_init(), &raw mut rank) == 0
                     && PMPI_Comm_size(comm.assume_init(), &raw mut ranks) == 0
             };
-        // SAFETY: the first of the calls has written it.
-        made.then(|| Job { comm: unsafe { comm.assume_init() }, rank: rank as u32, ranks: ranks as u32 })
+        made.then(|| Job {
+            // SAFETY: the first of the calls has written it.
+            comm: unsafe { comm.assume_init() },
+            rank: rank as u32,
+            ranks: ranks as u32,
+            // That of a job of one rank is written at its very end.
+            #[cfg(feature = "mpio")]
+            writes_profile: all[1] == 1 && ranks > 1,
+        })
     }
 
     pub(super) fn exchange(&self, round: Round, timeout: Duration) -> Exchange {
-        let Job { comm, rank, ranks } = *self;
+        let Job { comm, rank, ranks, .. } = *self;
         Exchange { comm, rank, ranks, deadline: Instant::now() + timeout, round }
     }
 
@@ -137,8 +153,10 @@ impl Job {
             report(format_args!("{problem}; waiting {} s", MPI_TIMEOUT.as_secs()));
             MPI_TIMEOUT
         });
+        #[cfg(feature = "hdf5")]
+        self.leave_profile();
         #[cfg(feature = "mpio")]
-        let writes_profile = profile::is_wanted(&self);
+        let writes_profile = self.writes_profile;
         #[cfg(not(feature = "mpio"))]
         let writes_profile = false;
         match self.combine(recorder, timeout, writes_profile) {
@@ -169,6 +187,20 @@ impl Job {
                 }
             }
         }
+    }
+
+    /// Has this process write no profile at its end: it is that of the job, which no rank is to replace by its own,
+    /// whatever a launcher said of ranks.
+    #[cfg(feature = "hdf5")]
+    fn leave_profile(&self) {
+        if self.ranks == 1 {
+            return;
+        }
+        if self.rank == 0 {
+            // Tells what is wrong with the wish, if anything is.
+            own_profile::is_wanted();
+        }
+        own_profile::leave_to_others();
     }
 
     /// The totals of all ranks, on rank 0, and what this one has recorded so far, with its collective calls if

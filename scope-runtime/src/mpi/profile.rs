@@ -32,24 +32,17 @@ use crate::own_profile::{self, attempt};
 use crate::profile_file::Error;
 use crate::recording::Recording;
 
-/// What rank 0 takes for each rank, at most: for so much longer the others wait for it.
+/// What rank 0 takes for the share of a rank, at most.
 const TIME_PER_RANK: Duration = Duration::from_millis(10);
 /// In front of a share, and of what is said in place of one.
 const SHARE: u8 = 1;
 const PROBLEM: u8 = 0;
 
-/// Whether this rank is to write its part of a profile. That of a job of one rank is written at its very end.
-pub(super) fn is_wanted(job: &Job) -> bool {
-    job.ranks > 1 && own_profile::is_wanted()
-}
-
 /// Writes the profile of the job beside rank 0's recording. Where that fails there is none, and a line of
 /// rank 0 that says why.
 ///
-/// All ranks come here, or to [`refuse`].
+/// All ranks of a job that [`writes its profile`](Job::writes_profile) come here, or to [`refuse`].
 pub(super) fn write(job: &Job, recording: Recording, timeout: Duration) {
-    // The file is that of the job, which no rank is to replace by its own.
-    own_profile::leave_to_others();
     let path = own_profile::beside(recording.path());
     let talk = Talk { job, path: &path, timeout, is_awaited: Cell::new(true) };
     let outcome = attempt(&path, || {
@@ -109,18 +102,22 @@ impl Talk<'_> {
     fn follow(&self, own: Result<Own, String>) -> Result<(), String> {
         let gave_up = |gave_up| self.say(gave_up);
         let last = self.last_arrivals(own.as_ref().ok()).map_err(gave_up)?;
-        self.is_awaited.set(false);
-        let own = own.map(|own| own.divide(self.job.rank, &last));
-        let share = own.as_ref().map(|(share, _)| share.to_bytes());
-        let bytes = match share {
-            Ok(share) => [&[SHARE], &share[..]].concat(),
+        let divided = own.and_then(|own| {
+            attempt(self.path, || {
+                let (share, calls) = own.divide(self.job.rank, &last);
+                Ok((share.to_bytes(), calls))
+            })
+        });
+        let bytes = match &divided {
+            Ok((share, _)) => [&[SHARE], &share[..]].concat(),
             Err(problem) => [&[PROBLEM], problem.as_bytes()].concat(),
         };
-        let to_rank_0 = |bytes: Vec<u8>| self.patient().send_sized(0, bytes).map_err(gave_up);
-        let from_rank_0 = || self.patient().receive_sized(0).map_err(gave_up);
+        self.is_awaited.set(false);
+        let to_rank_0 = |bytes: Vec<u8>| self.patient().offer(0, bytes).map_err(gave_up);
+        let from_rank_0 = || self.patient().take(0).map_err(gave_up);
         to_rank_0(bytes)?;
         let place = from_rank_0()?;
-        let (_, calls) = own?;
+        let (_, calls) = divided?;
         let Some(place) = Place::from_bytes(&place) else {
             // No rank has calls.
             return Ok(());
@@ -136,19 +133,19 @@ impl Talk<'_> {
     fn last_arrivals(&self, own: Option<&Own>) -> Result<LastArrivals, GaveUp> {
         let exchange = self.exchange();
         let receive =
-            |exchange: Exchange, from| LastArrivals::from_bytes(&exchange.receive_sized(from)?).ok_or(GaveUp);
+            |exchange: Exchange, from| LastArrivals::from_bytes(&exchange.take(from)?).ok_or(GaveUp);
         let own = own.map(|own| LastArrivals::of_rank(self.job.rank, &own.collectives));
         let mut last = own.unwrap_or_default();
         for below in exchange.below() {
             last.add(receive(exchange, below)?);
         }
         if let Some(above) = exchange.above() {
-            exchange.send_sized(above, last.to_bytes())?;
+            exchange.offer(above, last.to_bytes())?;
             last = receive(self.patient(), above)?;
         }
         let exchange = self.exchange();
         for below in exchange.below().rev() {
-            exchange.send_sized(below, last.to_bytes())?;
+            exchange.offer(below, last.to_bytes())?;
         }
         Ok(last)
     }
@@ -156,13 +153,13 @@ impl Talk<'_> {
     /// Takes the shares of all ranks, one after the other, to that of this one. All of them are taken, since each
     /// rank waits until its own is.
     fn gather(&self, own: Result<(Share, OwnCalls), String>) -> Result<(Gathered, OwnCalls), String> {
-        let exchange = self.exchange();
+        let exchange = self.gathering();
         let mut all = own.and_then(|(share, calls)| {
             let mut gathered = Gathered::default();
             gathered.add(share).map(|()| (gathered, calls))
         });
         for rank in 1..self.job.ranks {
-            let share = match exchange.receive_sized(rank).as_deref() {
+            let share = match exchange.take(rank).as_deref() {
                 Ok([SHARE, share @ ..]) => Share::from_bytes(share).ok_or_else(|| self.say(GaveUp)),
                 Ok([_, problem @ ..]) => Err(format!("rank {rank}: {}", String::from_utf8_lossy(problem))),
                 _ => Err(self.say(GaveUp)),
@@ -175,14 +172,15 @@ impl Talk<'_> {
     /// Tells each of the other ranks something.
     fn tell(&self, words: impl Fn(usize) -> Vec<u8>) -> Result<(), String> {
         let exchange = self.exchange();
-        let tell = |rank: u32| exchange.send_sized(rank, words(rank as usize));
-        (1..self.job.ranks).try_for_each(tell).map_err(|gave_up| self.say(gave_up))
+        let tell = |rank: u32| exchange.offer(rank, words(rank as usize));
+        // All are told, whoever does not hear it.
+        (1..self.job.ranks).map(tell).fold(Ok(()), Result::and).map_err(|gave_up| self.say(gave_up))
     }
 
     /// Hears from each of the other ranks whether all is well.
     fn hear(&self) -> Result<(), String> {
         let exchange = self.exchange();
-        let hear = |rank| match exchange.receive_sized(rank) {
+        let hear = |rank| match exchange.take(rank) {
             Ok(words) if words.is_empty() => Ok(()),
             Ok(words) => Err(format!("rank {rank}: {}", String::from_utf8_lossy(&words))),
             Err(gave_up) => Err(self.say(gave_up)),
@@ -196,9 +194,18 @@ impl Talk<'_> {
         self.job.exchange(Round::Profile, self.timeout)
     }
 
-    /// With that of whoever waits for rank 0, which works for all ranks and waits for each of them.
+    /// With that of rank 0 while it takes what all ranks have.
+    fn gathering(&self) -> Exchange {
+        self.job.exchange(Round::Profile, self.time_to_gather())
+    }
+
+    /// With that of whoever waits for rank 0, which then makes the file, and waits for ranks once more.
     fn patient(&self) -> Exchange {
-        self.job.exchange(Round::Profile, 2 * self.timeout + TIME_PER_RANK * self.job.ranks)
+        self.job.exchange(Round::Profile, 2 * self.time_to_gather() + self.timeout)
+    }
+
+    fn time_to_gather(&self) -> Duration {
+        self.timeout + TIME_PER_RANK * self.job.ranks
     }
 
     fn say(&self, _: GaveUp) -> String {

@@ -175,6 +175,19 @@ fn a_file_that_cannot_be_written_is_told_in_one_line_and_left_out() {
 }
 
 #[test]
+fn all_ranks_write_or_none_does() {
+    mpi::with_each(|mpi| {
+        let job = start(mpi, RANKS, &["unwanted"], &[]).expect_success();
+        assert_eq!(job.stderr, "");
+        expect_files(&job, RANKS, false);
+        let job = start(mpi, RANKS, &[], &[("SCOPE_HDF5", "perhaps")]).expect_success();
+        assert_eq!(job.stderr.lines().count(), 1, "{}", job.stderr);
+        assert!(job.stderr.contains("SCOPE_HDF5") && job.stderr.contains("perhaps"), "{}", job.stderr);
+        expect_files(&job, RANKS, false);
+    });
+}
+
+#[test]
 fn without_all_ranks_there_is_no_profile_and_nobody_waits() {
     mpi::with_each(|mpi| {
         let mpi = mpi.with_parallel_hdf5();
