@@ -168,11 +168,16 @@ impl Exchange {
         if len == 0 { Ok(Vec::new()) } else { self.receive(from, Tag::Content, len) }
     }
 
-    /// Lets a rank know that this one offers and takes nothing any more.
+    /// Lets a rank know that this one offers nothing any more.
     #[cfg(feature = "mpio")]
-    pub(super) fn refuse(&self, other: u32) {
-        let _ = self.send(other, Tag::Offer, NOTHING.to_le_bytes().to_vec());
-        let _ = self.send(other, Tag::Answer, NOT_TAKEN.to_vec());
+    pub(super) fn offer_nothing(&self, to: u32) {
+        let _ = self.send(to, Tag::Offer, NOTHING.to_le_bytes().to_vec());
+    }
+
+    /// Lets a rank know that this one takes nothing any more.
+    #[cfg(feature = "mpio")]
+    pub(super) fn take_nothing(&self, from: u32) {
+        let _ = self.send(from, Tag::Answer, NOT_TAKEN.to_vec());
     }
 
     /// Tells the ranks above and below that this one will not take part any more, so that they need not

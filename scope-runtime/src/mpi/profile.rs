@@ -44,27 +44,52 @@ const PROBLEM: u8 = 0;
 /// All ranks of a job that [`writes its profile`](Job::writes_profile) come here, or to [`refuse`].
 pub(super) fn write(job: &Job, recording: Recording, timeout: Duration) {
     let path = own_profile::beside(recording.path());
-    let talk = Talk { job, path: &path, timeout, is_awaited: Cell::new(true) };
+    let talk = Talk { job, path: &path, timeout, awaited: Cell::new(Awaited::Always) };
     let outcome = attempt(&path, || {
         let own = attempt(&path, || Own::of(recording));
         if job.rank == 0 { talk.lead(own) } else { talk.follow(own) }
     });
     if let Err(problem) = outcome {
-        if talk.is_awaited.get() {
-            refuse(job);
-        }
+        talk.awaited.get().refuse(job);
         if job.rank == 0 {
             own_profile::report_failure(&problem, &path);
         }
     }
 }
 
-/// Tells all who may wait for this rank that nothing more will come.
+/// Tells all who may wait for this rank that nothing will come.
 pub(super) fn refuse(job: &Job) {
-    let exchange = job.exchange(Round::Profile, Duration::ZERO);
-    let others = if job.rank == 0 { 1..job.ranks } else { 0..1 };
-    let neighbours = exchange.below().chain(exchange.above()).filter(|rank| !others.contains(rank));
-    others.clone().chain(neighbours).for_each(|rank| exchange.refuse(rank));
+    Awaited::Always.refuse(job);
+}
+
+/// Who may wait for a word of this rank. Words that nobody hears make some libraries complain.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Awaited {
+    /// All that talk to it, whatever comes first.
+    Always,
+    /// All others wait for what rank 0 has for them: it has taken their shares.
+    ByAll,
+    No,
+}
+
+impl Awaited {
+    /// Tells them that nothing more will come.
+    fn refuse(self, job: &Job) {
+        let exchange = job.exchange(Round::Profile, Duration::ZERO);
+        let others = if job.rank == 0 { 1..job.ranks } else { 0..1 };
+        match self {
+            Awaited::No => (),
+            Awaited::ByAll => others.for_each(|rank| exchange.offer_nothing(rank)),
+            Awaited::Always => {
+                let neighbours = exchange.below().chain(exchange.above());
+                let neighbours = neighbours.filter(|rank| !others.contains(rank));
+                for rank in others.clone().chain(neighbours) {
+                    exchange.offer_nothing(rank);
+                    exchange.take_nothing(rank);
+                }
+            }
+        }
+    }
 }
 
 /// The ranks, as they talk about the file that is to be at a path.
@@ -72,8 +97,7 @@ struct Talk<'a> {
     job: &'a Job,
     path: &'a Path,
     timeout: Duration,
-    /// Whether others may wait for a word of this rank. Words that nobody hears make some libraries complain.
-    is_awaited: Cell<bool>,
+    awaited: Cell<Awaited>,
 }
 
 impl Talk<'_> {
@@ -87,11 +111,11 @@ impl Talk<'_> {
         let run = RunInfo { ends_at: Some("MPI_Finalize"), ..own_profile::run_info()? };
         let (file, places) = attempt(self.path, || gathered.make(&run, self.path))?;
         self.tell(|rank| places.get(rank).map(Place::to_bytes).unwrap_or_default())?;
-        self.is_awaited.set(!places.is_empty());
+        self.awaited.set(if places.is_empty() { Awaited::No } else { Awaited::ByAll });
         if let Some(own) = places.first() {
             self.hear()?;
             self.tell(|_| Vec::new())?;
-            self.is_awaited.set(false);
+            self.awaited.set(Awaited::No);
             let written = calls.write(own, self.path, self.job.comm);
             self.hear().and(written)?;
         }
@@ -112,7 +136,7 @@ impl Talk<'_> {
             Ok((share, _)) => [&[SHARE], &share[..]].concat(),
             Err(problem) => [&[PROBLEM], problem.as_bytes()].concat(),
         };
-        self.is_awaited.set(false);
+        self.awaited.set(Awaited::No);
         let to_rank_0 = |bytes: Vec<u8>| self.patient().offer(0, bytes).map_err(gave_up);
         let from_rank_0 = || self.patient().take(0).map_err(gave_up);
         to_rank_0(bytes)?;
@@ -158,14 +182,19 @@ impl Talk<'_> {
             let mut gathered = Gathered::default();
             gathered.add(share).map(|()| (gathered, calls))
         });
+        let mut awaited = Awaited::ByAll;
         for rank in 1..self.job.ranks {
             let share = match exchange.take(rank).as_deref() {
                 Ok([SHARE, share @ ..]) => Share::from_bytes(share).ok_or_else(|| self.say(GaveUp)),
                 Ok([_, problem @ ..]) => Err(format!("rank {rank}: {}", String::from_utf8_lossy(problem))),
-                _ => Err(self.say(GaveUp)),
+                _ => {
+                    awaited = Awaited::Always;
+                    Err(self.say(GaveUp))
+                }
             };
             all = all.and_then(|(mut gathered, calls)| gathered.add(share?).map(|()| (gathered, calls)));
         }
+        self.awaited.set(awaited);
         all
     }
 
