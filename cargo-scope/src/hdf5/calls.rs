@@ -66,10 +66,11 @@ impl<'a> FileCalls<'a> {
         }
         let is_small = len.saturating_mul(8 * there.len()) <= small;
         for name in there {
+            let chunks = source.chunks(&[EVENTS, name])?;
             let column = if is_small {
                 // Only what is asked for will be read.
                 Column::Values(Vec::new())
-            } else if let Some(chunks) = source.chunks(&[EVENTS, name])? {
+            } else if let Some(chunks) = chunks {
                 block = block.max(chunks.len);
                 Column::Chunks { chunks, number: usize::MAX, values: Vec::new() }
             } else {

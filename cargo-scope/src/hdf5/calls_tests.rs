@@ -9,6 +9,8 @@ use scope_runtime::call_stack::{BadLanes, RegionCalls, build_good_lanes};
 use scope_runtime::totals::PathTree;
 
 use super::calls::FileCalls;
+use super::chunks::Chunks;
+use super::headers::Headers;
 use super::{read, read_totals, write};
 use crate::export::{By, ProfOptions, Run, Selection, View, statistics, to_pstats};
 use crate::merged::{Events, MergedProfile, Row};
@@ -183,6 +185,54 @@ fn a_damaged_chunk_is_an_error_that_names_it() {
     let profile = read_totals(&path).unwrap();
     let error = statistics(&profile, &Selection::default(), By::Path).unwrap_err().to_string();
     assert!(error.starts_with("failed to read events/start_deltas of `"), "{error}");
+}
+
+/// Only its level says how deep a tree is, so nodes that share what is below them make it as large as one
+/// likes.
+#[test]
+fn a_tree_that_shares_its_nodes_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("profile.h5");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data/gzip.h5");
+    let mut bytes = std::fs::read(source).unwrap();
+    // Layouts of chunks in one dimension, and the address of their trees.
+    let layouts = (0..bytes.len() - 11).filter(|at| bytes[*at..].starts_with(&[3, 2, 2]));
+    let address = |at: usize| u64::from_le_bytes(bytes[at + 3..at + 11].try_into().unwrap());
+    let is_tree = |at: u64| bytes.get(at as usize..).is_some_and(|node| node.starts_with(b"TREE\x01"));
+    let trees: Vec<_> = layouts.map(|at| (at, address(at))).filter(|tree| is_tree(tree.1)).collect();
+    assert!(trees.len() >= 2, "{trees:?}");
+    for (layout, leaf) in trees {
+        let mut below = leaf;
+        for level in 1..=9 {
+            let node = bytes.len() as u64;
+            let key = [128_u64, 0, 0].map(u64::to_le_bytes).concat();
+            bytes.extend([&b"TREE\x01"[..], &[level, 2, 0], &[0xff; 16]].concat());
+            for _ in 0..2 {
+                bytes.extend([&key[..], &below.to_le_bytes()].concat());
+            }
+            bytes.extend(&key);
+            below = node;
+        }
+        bytes[layout + 3..layout + 11].copy_from_slice(&below.to_le_bytes());
+    }
+    std::fs::write(&path, bytes).unwrap();
+    for small in [0, 1 << 20] {
+        let error = FileCalls::with_small(&path, small).err().unwrap().to_string();
+        let begin = format!("failed to read events/start_deltas of `{}`: ", path.display());
+        assert!(error.starts_with(&begin) && error.contains("has a node in two places"), "{error}");
+    }
+}
+
+/// Only the chunks of the dataset whose sizes were checked are taken.
+#[test]
+fn chunks_of_another_size_than_was_checked_are_not_taken() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data/gzip.h5");
+    let mut headers = Headers::open(&path).unwrap();
+    let dataset = rust_hdf5::H5File::open(&path).unwrap().dataset("events/start_deltas").unwrap();
+    let (datatype, values) = (dataset.datatype().unwrap(), dataset.total_elements());
+    let mut find = |len| Chunks::find(&mut headers, &["events", "start_deltas"], &datatype, values, len);
+    assert!(find(128).unwrap().is_some());
+    assert!([0, 64, 256].into_iter().all(|len| find(len).unwrap().is_none()));
 }
 
 /// The exports and tables, with what is left in the file and with all in memory.

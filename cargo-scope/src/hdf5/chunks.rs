@@ -5,6 +5,8 @@
 //! Python package need it. So this keeps where each chunk is. Structures: "HDF5 File Format
 //! Specification", sections III.A.1 (version 1 B-trees, which that package's files have) and IV.A.2.i.
 
+use std::collections::HashSet;
+
 use rust_hdf5::format::btree_v1::ChunkBTreeV1Node;
 use rust_hdf5::format::messages::data_layout::DataLayoutMessage;
 use rust_hdf5::format::messages::filter::reverse_filters_masked_into;
@@ -14,9 +16,11 @@ use rust_hdf5::{ByteOrder, DatatypeMessage, FilterPipeline};
 
 use super::headers::Headers;
 
-/// Bytes of a tree node that are read at once; larger ones are not known here.
+/// Bytes of a tree node that are read at first.
 const NODE_BYTES: usize = 8192;
 const DEEPEST: u8 = 16;
+/// A node takes at least so much of the file for each of its children.
+const KEY_BYTES: u64 = 24;
 const VALUE_BYTES: usize = 8;
 
 /// The chunks of a column of 64-bit integers.
@@ -42,39 +46,55 @@ struct Place {
 }
 
 impl Chunks {
-    /// The chunks of the dataset at `path`, which has `values` values; `None` for one that is stored in
-    /// another way.
+    /// The chunks of the dataset at `path`, which has `values` values in chunks of `len`; `None` for one that
+    /// is stored in another way.
+    ///
+    /// # Errors
+    /// When the tree of chunks is damaged. Nothing else looks for trees whose nodes come again and again, so
+    /// this is to be called also where the dataset is read in another way.
     pub(super) fn find(
         headers: &mut Headers,
         path: &[&str],
         datatype: &DatatypeMessage,
         values: usize,
-    ) -> Option<Chunks> {
-        let &DatatypeMessage::FixedPoint { size: 8, byte_order, .. } = datatype else { return None };
-        let (mut root, mut filters) = (None, FilterPipeline { filters: Vec::new() });
-        for message in headers.object(path).ok()?? {
+        len: usize,
+    ) -> FormatResult<Option<Chunks>> {
+        let (mut root, mut filters) = (None, Some(FilterPipeline { filters: Vec::new() }));
+        for message in headers.object(path)?.unwrap_or_default() {
             match message.msg_type {
                 MSG_DATA_LAYOUT => {
-                    match DataLayoutMessage::decode(&message.data, headers.context()).ok()?.0 {
-                        DataLayoutMessage::ChunkedV3 { chunk_dims, b_tree_address } => {
-                            root = Some((*chunk_dims.first()?, b_tree_address));
-                        }
-                        _ => return None,
+                    let (layout, _) = DataLayoutMessage::decode(&message.data, headers.context())?;
+                    if let DataLayoutMessage::ChunkedV3 { chunk_dims, b_tree_address } = layout {
+                        root = Some((chunk_dims, b_tree_address));
                     }
                 }
-                MSG_FILTER_PIPELINE if message.flags & MSG_FLAG_SHARED != 0 => return None,
-                MSG_FILTER_PIPELINE => filters = FilterPipeline::decode(&message.data).ok()?.0,
+                MSG_FILTER_PIPELINE if message.flags & MSG_FLAG_SHARED != 0 => filters = None,
+                MSG_FILTER_PIPELINE => filters = Some(FilterPipeline::decode(&message.data)?.0),
                 _ => (),
             }
         }
-        let (len, address) = root?;
-        let len = usize::try_from(len).ok().filter(|&len| len > 0)?;
-        // What the dataset claims was checked against the size of the file.
-        let mut places = vec![Place::default(); values.div_ceil(len)];
-        add_places(headers, address, len as u64, DEEPEST, &mut places).ok()?;
+        let Some((dims, address)) = root else { return Ok(None) };
+        // What the dataset claims was checked against the size of the file; this may be another one, where
+        // a name is there twice.
+        let is_checked = len > 0 && dims.first().is_some_and(|&first| u64::from(first) == len as u64);
+        if !is_checked || headers.is_undefined(address) {
+            return Ok(None);
+        }
+        let keys = headers.size() / KEY_BYTES;
+        // One more than can be there is enough to see that some were never written.
+        let places = values.div_ceil(len).min(usize::try_from(keys).unwrap_or(usize::MAX).saturating_add(1));
+        let places = vec![Place::default(); places];
+        let mut tree = Tree { headers, len: len as u64, seen: HashSet::new(), keys, places };
+        tree.add_places(address, None)?;
+        let places = tree.places;
         // A chunk that was never written has a fill value.
         let is_complete = places.iter().all(|place| place.bytes > 0);
-        is_complete.then(|| Chunks { len, byte_order, filters, places, image: Vec::new() })
+        let (&DatatypeMessage::FixedPoint { size: 8, byte_order, .. }, Some(filters), true, [_, 8]) =
+            (datatype, filters, is_complete, &dims[..])
+        else {
+            return Ok(None);
+        };
+        Ok(Some(Chunks { len, byte_order, filters, places, image: Vec::new() }))
     }
 
     /// Reads chunk `number` in place of what is in `values`.
@@ -99,25 +119,54 @@ impl Chunks {
     }
 }
 
-/// Finds all chunks below a node of the tree.
-fn add_places(
-    headers: &mut Headers,
-    address: u64,
+/// A tree of chunks while it is walked.
+struct Tree<'a> {
+    headers: &'a mut Headers,
+    /// Number of values in each chunk.
     len: u64,
-    levels: u8,
-    places: &mut [Place],
-) -> FormatResult<()> {
-    let block = headers.read_block(address, NODE_BYTES)?;
-    let node = ChunkBTreeV1Node::decode(&block, headers.context().sizeof_addr.into(), 1, u16::MAX)?;
-    if node.level >= levels {
-        return Err(FormatError::InvalidData("the tree of chunks is too deep".into()));
+    /// Addresses of its nodes so far.
+    seen: HashSet<u64>,
+    /// As many more children can be in a file of that size.
+    keys: u64,
+    places: Vec<Place>,
+}
+
+impl Tree<'_> {
+    /// Finds all chunks below a node of the tree, of which the level is known unless it is the root.
+    fn add_places(&mut self, address: u64, level: Option<u8>) -> FormatResult<()> {
+        let damaged = |cause: &str| Err(FormatError::InvalidData(format!("its tree of chunks {cause}")));
+        if !self.seen.insert(address) {
+            return damaged("has a node in two places");
+        }
+        let node = self.node(address)?;
+        if node.level > DEEPEST || level.is_some_and(|level| level != node.level) {
+            return damaged("has a node of another level than is right there");
+        }
+        match self.keys.checked_sub(node.children.len() as u64) {
+            Some(keys) => self.keys = keys,
+            None => return damaged("has more chunks than the file can hold"),
+        }
+        for (key, &child) in node.keys.iter().zip(&node.children) {
+            if node.level > 0 {
+                self.add_places(child, Some(node.level - 1))?;
+                continue;
+            }
+            let number = key.offsets.first().and_then(|at| usize::try_from(at / self.len).ok());
+            if let Some(place) = number.and_then(|number| self.places.get_mut(number)) {
+                *place = Place { address: child, bytes: key.chunk_size, mask: key.filter_mask };
+            }
+        }
+        Ok(())
     }
-    for (key, &child) in node.keys.iter().zip(&node.children) {
-        if node.level > 0 {
-            add_places(headers, child, len, node.level, places)?;
-        } else if let Some(place) = key.offsets.first().and_then(|at| places.get_mut((at / len) as usize)) {
-            *place = Place { address: child, bytes: key.chunk_size, mask: key.filter_mask };
+
+    fn node(&mut self, address: u64) -> FormatResult<ChunkBTreeV1Node> {
+        let decode = |headers: &mut Headers, bytes: usize| {
+            let block = headers.read_block(address, bytes)?;
+            ChunkBTreeV1Node::decode(&block, headers.context().sizeof_addr.into(), 1, u16::MAX)
+        };
+        match decode(self.headers, NODE_BYTES) {
+            Err(FormatError::BufferTooShort { needed, .. }) => decode(self.headers, needed),
+            node => node,
         }
     }
-    Ok(())
 }

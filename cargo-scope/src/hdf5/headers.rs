@@ -1,8 +1,8 @@
-//! Attributes of groups, read from their object headers.
+//! What the object headers of groups and datasets say.
 //!
 //! `rust-hdf5` reads datasets and text attributes, but has no call for a number on a group, and
-//! the schema version is one. So this walks from the superblock to a group, and decodes what it
-//! finds there with the message decoders of that crate. Structures: "HDF5 File Format
+//! the schema version is one, and none for where chunks are. So this walks from the superblock to an
+//! object, and decodes what it finds there with the message decoders of that crate. Structures: "HDF5 File Format
 //! Specification", sections II (superblock), III.A-D (group structures) and IV.A (headers).
 
 use std::collections::HashSet;
@@ -93,6 +93,16 @@ impl Headers {
     /// Widths of addresses and lengths in this file.
     pub(super) fn context(&self) -> &FormatContext {
         &self.context
+    }
+
+    /// Bytes of the file.
+    pub(super) fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Whether this is the address of what is not there: all bits are set.
+    pub(super) fn is_undefined(&self, address: u64) -> bool {
+        address == u64::MAX >> (64 - 8 * u32::from(self.context.sizeof_addr))
     }
 
     /// Attributes of the group at `path`, from the root down; `None` when there is no such group.

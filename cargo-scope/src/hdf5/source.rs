@@ -192,10 +192,16 @@ impl<'a> Source<'a> {
     }
 
     /// The chunks of the dataset at `path`; `None` where they are found by its library alone.
+    ///
+    /// # Errors
+    /// Also when the tree of chunks is damaged.
     pub(super) fn chunks(&mut self, path: &[&str]) -> Result<Option<Chunks>, Error> {
-        let dataset = self.checked_dataset(&path.join("/"))?;
-        let datatype = dataset.datatype().map_err(|e| self.damaged(&path.join("/"), e))?;
-        Ok(Chunks::find(&mut self.headers, path, &datatype, dataset.total_elements()))
+        let object = path.join("/");
+        let dataset = self.checked_dataset(&object)?;
+        let Some(&[len]) = dataset.chunk_dims().as_deref() else { return Ok(None) };
+        let datatype = dataset.datatype().map_err(|e| self.damaged(&object, e))?;
+        let chunks = Chunks::find(&mut self.headers, path, &datatype, dataset.total_elements(), len);
+        chunks.map_err(|e| self.damaged(&object, e))
     }
 
     /// Reads a chunk of the dataset at `object` in place of what is in `values`.
