@@ -1,8 +1,8 @@
 //! Durations of any number of calls, and the values at places of their order, exactly.
 //!
-//! They are kept as they are as long as there is room. Of more it is counted how many lie in each of the ranges of a fixed scale,
-//! 128 to an octave. A range that holds a wanted value is divided further while all calls are taken once
-//! more, until it is 1 ns wide or its values are few enough to keep.
+//! They are kept as they are as long as there is room. Of more it is counted how many lie in each of the
+//! ranges of a fixed scale, 128 to an octave. A range that holds a wanted value is divided further while all
+//! calls are taken once more, until it is 1 ns wide or its values are few enough to keep.
 
 use std::ops::Range;
 
@@ -24,6 +24,11 @@ pub(super) struct Durations {
     sum: i128,
     /// Modulo 2^128, as is what is made of it.
     sum_of_squares: i128,
+    /// The shortest and the longest; `None` without calls.
+    bounds: Option<(i64, i64)>,
+    /// One of them, and the rounded sum of the squares of all differences from it.
+    base: i64,
+    around_base: f64,
     few: Vec<i64>,
     /// Numbers of calls by range, an octave each, from where there are too many to be kept.
     octaves: Vec<Option<Box<[u64; RANGES]>>>,
@@ -32,8 +37,10 @@ pub(super) struct Durations {
 impl Durations {
     /// Adds a duration; whether it is kept as it is.
     pub(super) fn add(&mut self, duration_ns: i64) -> bool {
+        self.extend_bounds((duration_ns, duration_ns), duration_ns);
         self.calls += 1;
         let wide = i128::from(duration_ns);
+        self.around_base += (duration_ns.abs_diff(self.base) as f64).powi(2);
         self.sum += wide;
         self.sum_of_squares = self.sum_of_squares.wrapping_add(wide * wide);
         let is_kept = self.octaves.is_empty();
@@ -43,6 +50,17 @@ impl Durations {
             self.count(duration_ns, 1);
         }
         is_kept
+    }
+
+    /// Takes in the bounds of others that are around `base`.
+    fn extend_bounds(&mut self, (shortest, longest): (i64, i64), base: i64) {
+        self.bounds = match self.bounds {
+            Some((min, max)) => Some((min.min(shortest), max.max(longest))),
+            None => {
+                self.base = base;
+                Some((shortest, longest))
+            }
+        };
     }
 
     /// Keeps no more than a few as they are; gives how many fewer these are.
@@ -71,6 +89,11 @@ impl Durations {
 
     /// Adds those of other calls.
     pub(super) fn join(&mut self, other: Durations) {
+        let Some(bounds) = other.bounds else { return };
+        self.extend_bounds(bounds, other.base);
+        let off = (i128::from(other.base) - i128::from(self.base)) as f64;
+        self.around_base +=
+            other.around_base + off * (2.0 * other.sum_around_base() + off * other.calls as f64);
         self.calls += other.calls;
         self.sum += other.sum;
         self.sum_of_squares = self.sum_of_squares.wrapping_add(other.sum_of_squares);
@@ -94,16 +117,24 @@ impl Durations {
 
     /// Standard deviation of the population in ns; 0 without calls.
     pub(super) fn std_ns(&self) -> f64 {
-        if self.calls == 0 {
-            return 0.0;
-        }
+        let Some((shortest, longest)) = self.bounds else { return 0.0 };
         let calls = i128::from(self.calls);
+        let range = i128::from(longest) - i128::from(shortest);
+        if range.checked_mul(range).and_then(|square| square.checked_mul(calls)).is_none() {
+            let off = self.sum_around_base() / self.calls as f64;
+            return (self.around_base / self.calls as f64 - off * off).max(0.0).sqrt();
+        }
         // Around a whole number close to the mean the sum of squares is small, and so exact as a float.
         let middle = self.sum / calls;
         let around = self.sum_of_squares.wrapping_sub(middle.wrapping_mul(2 * self.sum));
         let around = around.wrapping_add(middle.wrapping_mul(middle).wrapping_mul(calls));
         let off = (self.sum - middle * calls) as f64 / calls as f64;
         (around as f64 / calls as f64 - off * off).max(0.0).sqrt()
+    }
+
+    /// The sum of all differences from the base.
+    fn sum_around_base(&self) -> f64 {
+        (self.sum - i128::from(self.base) * i128::from(self.calls)) as f64
     }
 
     /// The range that holds the value at `place` of the ascending order, and the place of its first value.
@@ -352,5 +383,18 @@ mod tests {
         let mut durations = Durations::default();
         [10, 10, 50].into_iter().for_each(|value| assert!(durations.add(value)));
         assert!((durations.std_ns() - (3200.0f64 / 9.0).sqrt()).abs() < 1e-12);
+    }
+
+    /// Sums of squares that no integer holds.
+    #[test]
+    fn the_deviation_of_the_longest_durations_is_no_less() {
+        for joined in [false, true] {
+            let (mut durations, mut others) = (Durations::default(), Durations::default());
+            (0..8).for_each(|_| assert!(durations.add(0)));
+            (0..8).for_each(|_| assert!(if joined { &mut others } else { &mut durations }.add(i64::MAX)));
+            durations.join(others);
+            let expected = i64::MAX as f64 / 2.0;
+            assert!((durations.std_ns() / expected - 1.0).abs() < 1e-12, "{}", durations.std_ns());
+        }
     }
 }

@@ -256,6 +256,7 @@ fn hide(paths: impl Iterator<Item = PathTotals>, keeps: impl Fn(RegionId) -> boo
     }
     tree
 }
+
 struct Filter {
     include: Vec<Regex>,
     exclude: Vec<Regex>,
