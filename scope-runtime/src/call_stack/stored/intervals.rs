@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use super::blocks::{Call, Reader};
+use super::stacks::{OpenCall, Stacks};
 use super::windows::Windows;
 use super::{CallVisitor, StoredCalls, StoredError};
 use crate::call_stack::error::{CallAt, NestingError};
@@ -26,52 +27,44 @@ struct Open {
     exclusive_ns: i64,
 }
 
-impl Open {
-    /// Whether a call that starts at `start` is behind this one: one of 0 ns is open at its own tick.
+impl OpenCall for Open {
+    /// One of 0 ns is open at its own tick.
     fn has_ended(&self, start: i64) -> bool {
         self.end < start || self.end == start && self.start != self.end
     }
+}
 
+impl Open {
     fn close(self, paths: &mut PathTree) {
         paths.add_call(self.path, self.end.wrapping_sub(self.start), self.exclusive_ns, false);
     }
 }
 
-/// A lane while its calls are taken.
-struct Lane {
-    open: Vec<Open>,
-    is_left_out: bool,
-}
-
-impl Lane {
-    /// Takes the next call; the call around it, if any, where it does not fit.
-    fn take(
-        &mut self,
-        call: &Call,
-        paths: &mut PathTree,
-        visitor: &mut impl CallVisitor,
-    ) -> Result<(), Option<Call>> {
-        while let Some(ended) = self.open.pop_if(|open| open.has_ended(call.start)) {
-            ended.close(paths);
-        }
-        let outer = self.open.last_mut();
-        if call.end < call.start || outer.as_ref().is_some_and(|outer| outer.end < call.end) {
-            return Err(outer.map(|outer| {
-                let region = paths.nodes()[outer.path.0 as usize].region.0;
-                Call { start: outer.start, end: outer.end, call: outer.call, region, ..*call }
-            }));
-        }
-        let duration_ns = call.end.wrapping_sub(call.start);
-        let above = outer.map(|outer| {
-            outer.exclusive_ns = outer.exclusive_ns.wrapping_sub(duration_ns);
-            outer.path
-        });
-        let path = paths.step(above, RegionId(call.region));
-        visitor.call(paths, path, call.start, call.end);
-        let &Call { start, end, call, .. } = call;
-        self.open.push(Open { path, start, end, call, exclusive_ns: duration_ns });
-        Ok(())
+/// Takes the next call; the call around it, if any, where it does not fit.
+fn take(
+    call: &Call,
+    stacks: &mut Stacks<Open>,
+    paths: &mut PathTree,
+    visitor: &mut impl CallVisitor,
+) -> Result<(), Option<Call>> {
+    let open = stacks.at(call.lane, call.start, |ended| ended.close(paths));
+    let outer = open.last_mut();
+    if call.end < call.start || outer.as_ref().is_some_and(|outer| outer.end < call.end) {
+        return Err(outer.map(|outer| {
+            let region = paths.nodes()[outer.path.0 as usize].region.0;
+            Call { start: outer.start, end: outer.end, call: outer.call, region, ..*call }
+        }));
     }
+    let duration_ns = call.end.wrapping_sub(call.start);
+    let above = outer.map(|outer| {
+        outer.exclusive_ns = outer.exclusive_ns.wrapping_sub(duration_ns);
+        outer.path
+    });
+    let path = paths.step(above, RegionId(call.region));
+    visitor.call(paths, path, call.start, call.end);
+    let &Call { start, end, call, .. } = call;
+    open.push(Open { path, start, end, call, exclusive_ns: duration_ns });
+    Ok(())
 }
 
 /// Lanes that do not nest, with their first errors.
@@ -86,26 +79,24 @@ pub(super) fn nest<S: StoredCalls>(
     visitor: &mut impl CallVisitor,
 ) -> Result<(PathTree, Faults), StoredError<S::Error>> {
     let mut paths = PathTree::default();
-    let mut lanes: Vec<Lane> = Vec::new();
+    let mut stacks = Stacks::new();
+    let mut are_left_out: Vec<bool> = Vec::new();
     let mut faulty: Vec<(Call, Option<Call>)> = Vec::new();
     while windows.read(reader)? {
         // Lanes get their places as they occur while blocks are read.
-        let new = reader.lanes.numbers[lanes.len()..].iter();
-        lanes.extend(new.map(|lane| Lane { open: Vec::new(), is_left_out: left_out.contains(lane) }));
+        let new = reader.lanes.numbers[are_left_out.len()..].iter();
+        are_left_out.extend(new.map(|lane| left_out.contains(lane)));
+        stacks.extend_to(are_left_out.len());
         let _ = windows.in_order(|call| {
-            let lane = &mut lanes[call.lane as usize];
-            if !lane.is_left_out
-                && let Err(outer) = lane.take(call, &mut paths, visitor)
-            {
-                lane.is_left_out = true;
+            let is_left_out = &mut are_left_out[call.lane as usize];
+            if !*is_left_out && let Err(outer) = take(call, &mut stacks, &mut paths, visitor) {
+                *is_left_out = true;
                 faulty.push((*call, outer));
             }
             ControlFlow::<()>::Continue(())
         });
     }
-    for open in lanes.into_iter().flat_map(|lane| lane.open) {
-        open.close(&mut paths);
-    }
+    stacks.into_calls().for_each(|open| open.close(&mut paths));
     let faults = faulty.into_iter().map(|(inner, outer)| {
         let lane = reader.lanes.number(inner.lane);
         let at = |call: Call| {

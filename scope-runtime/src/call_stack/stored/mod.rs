@@ -16,6 +16,7 @@ mod blocks;
 mod intervals;
 mod recorded;
 mod sorted_file;
+mod stacks;
 #[cfg(test)]
 mod tests;
 mod windows;

@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 
 use super::blocks::{Call, Reader, parts};
+use super::stacks::{LEAST_SWEEP, OpenCall, Stacks};
 use super::windows::Windows;
 use super::{CallColumn, CallVisitor, StoredCalls, StoredError};
 use crate::call_stack::order::ordered;
@@ -25,18 +26,37 @@ struct Open {
     exclusive_ns: i64,
 }
 
+impl OpenCall for Open {
+    fn has_ended(&self, start: i64) -> bool {
+        self.end < start
+    }
+}
+
 /// The calls so far.
-#[derive(Default)]
 struct Recorded {
-    paths: PathTree,
+    totals: Totals,
     /// Per lane the calls around the last one, and it; those that have ended go when the next begins.
-    open: Vec<Vec<Open>>,
-    /// Calls that others have followed on their lane although they end later or at that moment: with
-    /// times as coarse as that they may have children yet.
-    aside: HashMap<i64, Open>,
-    /// The latest end among them.
-    aside_until: i64,
+    open: Stacks<Open>,
+    aside: Aside,
     seen: SeenIds,
+}
+
+/// Calls that others have followed on their lane although they end later or at that moment: with times as
+/// coarse as that they may have children yet.
+#[derive(Default)]
+struct Aside {
+    calls: HashMap<i64, Open>,
+    /// The latest end among them.
+    until: i64,
+    /// So many were left when they were looked through.
+    left: usize,
+}
+
+/// What ended calls add up to.
+#[derive(Default)]
+struct Totals {
+    paths: PathTree,
+    /// Children took more time than a call had.
     is_negative: bool,
 }
 
@@ -46,12 +66,12 @@ pub(super) fn nest<S: StoredCalls>(
     mut windows: Windows,
     visitor: &mut impl CallVisitor,
 ) -> Result<Option<PathTree>, StoredError<S::Error>> {
-    let mut recorded = Recorded::default();
+    let mut recorded = Recorded::new();
     while windows.read(reader)? {
-        recorded.open.resize_with(reader.lanes.numbers.len(), Vec::new);
+        recorded.open.extend_to(reader.lanes.numbers.len());
         let taken = windows.in_order(|call| match recorded.take(call) {
             Some(path) => {
-                visitor.call(&recorded.paths, path, call.start, call.end);
+                visitor.call(&recorded.totals.paths, path, call.start, call.end);
                 ControlFlow::Continue(())
             }
             None => ControlFlow::Break(()),
@@ -61,73 +81,90 @@ pub(super) fn nest<S: StoredCalls>(
         }
     }
     drop(windows);
-    let is_sound = recorded.close_all();
-    let is_unique = is_sound && (!recorded.seen.are_too_sparse || are_unique(reader)?);
-    Ok(is_unique.then_some(recorded.paths))
+    let are_sparse = recorded.seen.are_too_sparse;
+    let Some(paths) = recorded.into_paths() else { return Ok(None) };
+    let is_unique = !are_sparse || are_unique(reader)?;
+    Ok(is_unique.then_some(paths))
 }
 
 impl Recorded {
+    fn new() -> Recorded {
+        let (totals, aside, seen) = Default::default();
+        Recorded { totals, open: Stacks::new(), aside, seen }
+    }
+
     /// The path of the next call; `None` where it contradicts one before.
     fn take(&mut self, call: &Call) -> Option<PathId> {
         if call.end < call.start || call.id < 0 || !self.seen.insert(call.id) {
             return None;
         }
-        if call.start > self.aside_until && !self.aside.is_empty() {
-            for (_, open) in std::mem::take(&mut self.aside) {
-                self.close(open);
-            }
-        }
-        let lane = call.lane as usize;
-        while let Some(ended) = self.open[lane].pop_if(|open| open.end < call.start) {
-            self.close(ended);
-        }
+        let Recorded { totals, open, aside, .. } = &mut *self;
+        aside.close_ended(call.start, totals);
+        let open = open.at(call.lane, call.start, |ended| totals.close(ended));
         let duration_ns = call.end.wrapping_sub(call.start);
         let above = match call.parent {
             ..0 => {
-                self.set_aside(lane, 0);
+                aside.extend(open.drain(..));
                 None
             }
             parent => {
-                let outer = match self.open[lane].iter().rposition(|open| open.id == parent) {
+                let outer = match open.iter().rposition(|open| open.id == parent) {
                     Some(place) => {
-                        self.set_aside(lane, place + 1);
-                        self.open[lane].last_mut()
+                        aside.extend(open.drain(place + 1..));
+                        open.last_mut()
                     }
-                    None => self.aside.get_mut(&parent).filter(|outer| outer.lane == call.lane),
+                    None => aside.calls.get_mut(&parent).filter(|outer| outer.lane == call.lane),
                 };
                 let outer = outer.filter(|outer| outer.end >= call.end)?;
                 outer.exclusive_ns = outer.exclusive_ns.saturating_sub(duration_ns);
                 Some(outer.path)
             }
         };
-        let path = self.paths.step(above, RegionId(call.region));
+        let path = totals.paths.step(above, RegionId(call.region));
         let &Call { id, start, end, lane, .. } = call;
-        self.open[lane as usize].push(Open { id, path, start, end, lane, exclusive_ns: duration_ns });
+        open.push(Open { id, path, start, end, lane, exclusive_ns: duration_ns });
         Some(path)
     }
 
-    /// Takes the open calls of a lane from `from` on off its stack.
-    fn set_aside(&mut self, lane: usize, from: usize) {
-        for open in self.open[lane].drain(from..) {
-            if self.aside.is_empty() {
-                self.aside_until = open.end;
-            }
-            self.aside_until = self.aside_until.max(open.end);
-            self.aside.insert(open.id, open);
-        }
+    /// Ends all calls; `None` when children took more time than a call had.
+    fn into_paths(self) -> Option<PathTree> {
+        let Recorded { mut totals, open, aside, .. } = self;
+        open.into_calls().chain(aside.calls.into_values()).for_each(|open| totals.close(open));
+        (!totals.is_negative).then_some(totals.paths)
     }
+}
 
+impl Totals {
     fn close(&mut self, open: Open) {
         self.is_negative |= open.exclusive_ns < 0;
         self.paths.add_call(open.path, open.end.wrapping_sub(open.start), open.exclusive_ns, false);
     }
+}
 
-    /// Ends all calls; false when children took more time than a call had.
-    fn close_all(&mut self) -> bool {
-        let open = std::mem::take(&mut self.open).into_iter().flatten();
-        let aside = std::mem::take(&mut self.aside).into_values();
-        open.chain(aside).for_each(|open| self.close(open));
-        !self.is_negative
+impl Aside {
+    fn extend(&mut self, calls: impl Iterator<Item = Open>) {
+        for open in calls {
+            if self.calls.is_empty() {
+                self.until = open.end;
+            }
+            self.until = self.until.max(open.end);
+            self.calls.insert(open.id, open);
+        }
+    }
+
+    /// Closes the calls that have ended before `start`, when that are all or they may be many.
+    fn close_ended(&mut self, start: i64, totals: &mut Totals) {
+        if self.calls.is_empty() || start <= self.until && self.calls.len() < 2 * self.left.max(LEAST_SWEEP) {
+            return;
+        }
+        for (id, open) in std::mem::take(&mut self.calls) {
+            if open.has_ended(start) {
+                totals.close(open);
+            } else {
+                self.calls.insert(id, open);
+            }
+        }
+        self.left = self.calls.len();
     }
 }
 
@@ -201,4 +238,31 @@ fn are_unique<S: StoredCalls>(reader: &mut Reader<'_, S>) -> Result<bool, S::Err
         }
     }
     Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// ```text
+    /// [0                                  T]
+    ///    [1  4]
+    ///      [3  6]     each set aside by the next, none of which is in another
+    ///        [5  8]
+    /// ```
+    #[test]
+    fn calls_that_are_set_aside_go_when_they_have_ended() {
+        let mut recorded = Recorded::new();
+        recorded.open.extend_to(1);
+        let mut most = 0;
+        for id in 0..10_000 {
+            let (start, end) = if id == 0 { (0, i64::MAX) } else { (2 * id - 1, 2 * id + 2) };
+            let call = Call { start, end, id, parent: -1, ..Call::default() };
+            assert_eq!(recorded.take(&call), Some(PathId(0)));
+            most = most.max(recorded.aside.calls.len());
+        }
+        assert!(most <= 2 * LEAST_SWEEP, "{most}");
+        let paths = recorded.into_paths().unwrap();
+        assert_eq!(paths.nodes()[0].calls, 10_000);
+    }
 }
