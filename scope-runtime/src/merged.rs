@@ -4,8 +4,10 @@
 //! Times are ns on the recording clock unless said otherwise; `-1` stands for unknown where
 //! the file format says so (HDF5 schema 3 of scope-profiler 0.7.5).
 
+use std::fs::Metadata;
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use crate::profile::RegionId;
 use crate::totals::{PathId, PathTotals};
@@ -23,7 +25,7 @@ pub struct MergedProfile {
     pub events: Events,
     /// The profile file that has the calls where they are not in `events`, as many as it has; the runs of
     /// rows are those in its columns.
-    pub events_in: Option<PathBuf>,
+    pub events_in: Option<EventsFile>,
     /// Totals in place of events, one per row, for runs that kept no events.
     pub aggregates: Option<Vec<Aggregate>>,
     /// Totals per call path: of all that was recorded, also where the events are not all of it (a limit
@@ -47,6 +49,34 @@ pub struct MergedProfile {
     pub waits: Option<Vec<WaitRow>>,
     /// Comparisons of the ranks' clocks with that of rank 0; `None` when there were none.
     pub clocks: Option<Vec<ClockRow>>,
+}
+
+/// A file, and which one it was.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EventsFile {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Number of bytes.
+    pub size: u64,
+    /// Time of the last change, where the file system keeps it.
+    pub modified: Option<SystemTime>,
+    /// Device and number on it, where the system has them.
+    pub number: Option<(u64, u64)>,
+}
+
+impl EventsFile {
+    /// The file at `path`, of which the system says this.
+    pub fn new(path: &Path, metadata: &Metadata) -> EventsFile {
+        #[cfg(unix)]
+        let number = {
+            use std::os::unix::fs::MetadataExt;
+            Some((metadata.dev(), metadata.ino()))
+        };
+        #[cfg(not(unix))]
+        let number = None;
+        let (size, modified) = (metadata.len(), metadata.modified().ok());
+        EventsFile { path: path.to_path_buf(), size, modified, number }
+    }
 }
 
 /// A value of the metadata group.

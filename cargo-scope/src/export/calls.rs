@@ -29,7 +29,7 @@ impl<'a> Calls<'a> {
     /// When they cannot be read.
     pub(super) fn of(profile: &'a MergedProfile) -> Result<Calls<'a>, hdf5::Error> {
         let mut columns = match &profile.events_in {
-            Some(path) => Columns::File(Box::new(FileCalls::open(path)?)),
+            Some(file) => Columns::File(Box::new(FileCalls::open(file)?)),
             None => Columns::Memory(&profile.events),
         };
         let rows = profile.rows.iter();

@@ -174,9 +174,9 @@ impl<'a> Selected<'a> {
 
     /// The profile with its calls in memory.
     fn loaded(&self) -> Result<&MergedProfile, Error> {
-        let Some(path) = &self.profile.events_in else { return Ok(self.profile) };
+        let Some(file) = &self.profile.events_in else { return Ok(self.profile) };
         if self.loaded.get().is_none() {
-            let _ = self.loaded.set(hdf5::read(path)?);
+            let _ = self.loaded.set(hdf5::read_again(file)?);
         }
         Ok(self.loaded.get().unwrap_or(self.profile))
     }

@@ -325,6 +325,11 @@ impl Places {
         Places { by, kept, shown: PathTree::default(), places: Vec::new() }
     }
 
+    /// Forgets all paths.
+    fn begin(&mut self) {
+        (self.shown, self.places) = Default::default();
+    }
+
     /// Where calls of `path` belong; `None` where they are hidden.
     fn of(&mut self, paths: &PathTree, path: PathId) -> Option<PathId> {
         // Paths come in their order.
@@ -349,7 +354,7 @@ impl RankCalls {
 
 impl CallVisitor for RankCalls {
     fn begin(&mut self) {
-        (self.places.shown, self.places.places) = Default::default();
+        self.places.begin();
         (self.found, self.kept) = Default::default();
     }
 
@@ -378,8 +383,10 @@ struct Again<'a> {
 }
 
 impl CallVisitor for Again<'_> {
-    /// What is known of the calls is never changed by taking them again, so they are begun once.
-    fn begin(&mut self) {}
+    /// What is known of the calls is never changed by taking them again, so nothing was seen before.
+    fn begin(&mut self) {
+        self.places.begin();
+    }
 
     fn call(&mut self, paths: &PathTree, path: PathId, start_ns: i64, end_ns: i64) {
         if let Some(PathId(place)) = self.places.of(paths, path) {

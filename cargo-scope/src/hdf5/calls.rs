@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
-use std::path::Path;
 
 use rust_hdf5::H5Dataset;
 use scope_runtime::call_stack::stored::{CallColumn, StoredCalls};
@@ -11,6 +10,7 @@ use super::Error;
 use super::chunks::Chunks;
 use super::layout::{DURATIONS, END_TIMES, EVENTS, START_DELTAS, START_TIMES};
 use super::source::Source;
+use crate::merged::EventsFile;
 
 /// Columns are read as a whole and kept where all of them together have no more bytes.
 const SMALL: usize = 64 << 20;
@@ -40,17 +40,18 @@ enum Column {
 }
 
 impl<'a> FileCalls<'a> {
-    /// Opens the file at `path`.
+    /// Opens a file of which the rest was read before.
     ///
     /// # Errors
-    /// When it cannot be opened, or a column is not what it should be.
-    pub fn open(path: &'a Path) -> Result<FileCalls<'a>, Error> {
-        FileCalls::with_small(path, SMALL)
+    /// When it cannot be opened, another one is there now, or a column is not what it should be.
+    pub fn open(file: &'a EventsFile) -> Result<FileCalls<'a>, Error> {
+        let source = Source::open(&file.path)?;
+        source.check_is(file)?;
+        FileCalls::with_small(source, SMALL)
     }
 
-    /// As [`open`](Self::open) with another limit up to which columns are read as a whole.
-    pub(crate) fn with_small(path: &'a Path, small: usize) -> Result<FileCalls<'a>, Error> {
-        let mut source = Source::open(path)?;
+    /// Columns are read as a whole up to another limit.
+    pub(super) fn with_small(mut source: Source<'a>, small: usize) -> Result<FileCalls<'a>, Error> {
         let object = |name: &str| format!("{EVENTS}/{name}");
         let has_differences = source.has_dataset(&object(START_DELTAS))?;
         let names: &[&'static str] =

@@ -11,9 +11,14 @@ use scope_runtime::totals::PathTree;
 use super::calls::FileCalls;
 use super::chunks::Chunks;
 use super::headers::Headers;
-use super::{read, read_totals, write};
+use super::source::Source;
+use super::{Error, read, read_totals, write};
 use crate::export::{By, ProfOptions, Run, Selection, View, statistics, to_pstats};
 use crate::merged::{Events, MergedProfile, Row};
+
+fn with_small(path: &Path, small: usize) -> Result<FileCalls<'_>, Error> {
+    FileCalls::with_small(Source::open(path)?, small)
+}
 
 /// The files of the Python package, of schema 2 and 3, which have calls.
 fn reference_files() -> Vec<PathBuf> {
@@ -141,7 +146,7 @@ fn calls_of_every_file_of_the_reference_are_read_in_blocks() {
     for path in reference_files() {
         let profile = read(&path).unwrap();
         for small in [0, 1 << 20] {
-            let mut calls = FileCalls::with_small(&path, small).unwrap();
+            let mut calls = with_small(&path, small).unwrap();
             // Chunks of 128 entries are found one by one.
             let in_chunks = small == 0 && (path.ends_with("gzip.h5") || path.ends_with("lzf.h5"));
             assert_eq!(calls.block() == 128, in_chunks);
@@ -158,7 +163,7 @@ fn calls_of_our_own_files_are_read_in_blocks() {
     for count in [50, 60_000] {
         let path = written(folder.path(), count);
         let profile = read(&path).unwrap();
-        let mut calls = FileCalls::with_small(&path, 0).unwrap();
+        let mut calls = with_small(&path, 0).unwrap();
         check_parts(&profile, &mut calls);
         check_nesting(&profile, &mut calls);
     }
@@ -176,7 +181,7 @@ fn a_damaged_chunk_is_an_error_that_names_it() {
     let streams: Vec<usize> = (0..bytes.len() - 64).filter(begins).collect();
     streams.iter().for_each(|at| bytes[at + 2..at + 20].fill(0xff));
     std::fs::write(&path, bytes).unwrap();
-    let mut calls = FileCalls::with_small(&path, 0).unwrap();
+    let mut calls = with_small(&path, 0).unwrap();
     for (column, name) in [(CallColumn::Start, "start_deltas"), (CallColumn::Duration, "durations")] {
         let error = calls.read(column, 0..200, &mut Vec::new()).unwrap_err().to_string();
         let begin = format!("failed to read events/{name} of `{}`: ", path.display());
@@ -217,7 +222,7 @@ fn a_tree_that_shares_its_nodes_is_an_error() {
     }
     std::fs::write(&path, bytes).unwrap();
     for small in [0, 1 << 20] {
-        let error = FileCalls::with_small(&path, small).err().unwrap().to_string();
+        let error = with_small(&path, small).err().unwrap().to_string();
         let begin = format!("failed to read events/start_deltas of `{}`: ", path.display());
         assert!(error.starts_with(&begin) && error.contains("has a node in two places"), "{error}");
     }
@@ -264,5 +269,26 @@ fn what_is_made_of_calls_in_a_file_is_what_is_made_of_them_in_memory() {
                 assert_eq!(of(&in_file), of(&whole), "{path:?} {selection:?}");
             }
         }
+    }
+}
+
+/// A run that ends between two steps of a command puts its own file there.
+#[test]
+fn calls_are_not_taken_from_another_file_than_the_rest() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = written(folder.path(), 50);
+    let profile = read_totals(&path).unwrap();
+    let make = |view| statistics(&profile, &Selection { view, ..Selection::default() }, By::Path);
+    assert!(make(View::Busy).is_ok());
+    written(folder.path(), 50);
+    let with_tasks = MergedProfile { tasks: Some(Vec::new()), ..profile.clone() };
+    let whole = statistics(&with_tasks, &Selection { view: View::Wall, ..Selection::default() }, By::Path);
+    for result in [make(View::Busy), whole] {
+        let text = format!(
+            "failed to read `{}`: another file was put in its place, or it was changed, while it was read; \
+             run the command again",
+            path.display()
+        );
+        assert_eq!(result.unwrap_err().to_string(), text);
     }
 }

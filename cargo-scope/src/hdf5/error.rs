@@ -17,6 +17,15 @@ pub enum Error {
         /// The answer.
         source: std::io::Error,
     },
+    /// A run has written a new file in place of the one that was begun with.
+    #[error(
+        "failed to read `{}`: another file was put in its place, or it was changed, while it was read; \
+         run the command again", path.display()
+    )]
+    Replaced {
+        /// The file.
+        path: PathBuf,
+    },
     /// The file is no HDF5 file, or ends before its end.
     #[error(
         "failed to read `{}`: {cause}. It is no HDF5 file, or was cut off or damaged; \

@@ -25,7 +25,7 @@ use std::path::Path;
 pub use calls::FileCalls;
 pub use error::Error;
 pub use pure::RustHdf5;
-pub use read::{read, read_totals};
+pub use read::{read, read_again, read_totals};
 pub use scope_runtime::profile_file::Error as WriteError;
 pub use scope_runtime::profile_file::layout::SCHEMA as SCHEMA_VERSION;
 pub(crate) use scope_runtime::profile_file::publish;

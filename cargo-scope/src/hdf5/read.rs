@@ -7,7 +7,7 @@ use super::check::{check, check_index, check_lengths};
 use super::layout::*;
 use super::schema1;
 use super::source::Source;
-use crate::merged::{Events, MergedProfile, MetadataValue, Row};
+use crate::merged::{Events, EventsFile, MergedProfile, MetadataValue, Row};
 
 /// Reads the profile file at `path`: schemas 1 to 3, columnar and aggregate, of any writer.
 ///
@@ -17,7 +17,17 @@ use crate::merged::{Events, MergedProfile, MetadataValue, Row};
 /// When the file cannot be opened, is no profile, is damaged or truncated, is of an unknown
 /// version, or uses a filter that is not built in.
 pub fn read(path: &Path) -> Result<MergedProfile, Error> {
-    read_profile(path, true)
+    read_profile(&mut Source::open(path)?, true)
+}
+
+/// As [`read`], the file of which [`read_totals`] has read all but the calls.
+///
+/// # Errors
+/// Also when another file is there now.
+pub fn read_again(file: &EventsFile) -> Result<MergedProfile, Error> {
+    let mut source = Source::open(&file.path)?;
+    source.check_is(file)?;
+    read_profile(&mut source, true)
 }
 
 /// The same without the calls, which are read where they are when they are needed: takes memory for regions
@@ -26,24 +36,23 @@ pub fn read(path: &Path) -> Result<MergedProfile, Error> {
 /// # Errors
 /// As for [`read`].
 pub fn read_totals(path: &Path) -> Result<MergedProfile, Error> {
-    read_profile(path, false)
+    read_profile(&mut Source::open(path)?, false)
 }
 
-fn read_profile(path: &Path, with_calls: bool) -> Result<MergedProfile, Error> {
-    let mut source = Source::open(path)?;
+fn read_profile(source: &mut Source, with_calls: bool) -> Result<MergedProfile, Error> {
     let root = source.attributes(&[])?.unwrap_or_default();
-    let version = schema_version(&source, &root)?;
+    let version = schema_version(source, &root)?;
     let metadata = source.attributes(&[METADATA])?.unwrap_or_default();
     let mut profile = if version == 1 {
-        schema1::read(&mut source)?
+        schema1::read(source)?
     } else {
-        let aggregate = aggregate_layout(&source, &root)?;
-        read_shared_columns(&source, aggregate, with_calls)?
+        let aggregate = aggregate_layout(source, &root)?;
+        read_shared_columns(source, aggregate, with_calls)?
     };
     profile.metadata = metadata;
     let checked = match profile.events_in {
         Some(_) => {
-            let columns = lengths(&source)?;
+            let columns = lengths(source)?;
             let calls = columns[0].1;
             check_lengths(calls, columns).and_then(|()| check_index(&profile, calls))
         }
@@ -51,7 +60,7 @@ fn read_profile(path: &Path, with_calls: bool) -> Result<MergedProfile, Error> {
     };
     checked.map_err(|mistake| source.damaged(&mistake.object, format!("it {}", mistake.cause)))?;
     if profile.aggregates.is_none() && profile.events_in.is_none() {
-        sum_start_deltas(&source, &mut profile)?;
+        sum_start_deltas(source, &mut profile)?;
     }
     profile.drop_unused_names();
     Ok(profile)
@@ -105,7 +114,7 @@ fn read_shared_columns(source: &Source, aggregate: bool, with_calls: bool) -> Re
         if with_calls {
             profile.events = read_events(source)?;
         } else {
-            profile.events_in = Some(source.path().to_path_buf());
+            profile.events_in = Some(source.stamp().clone());
         }
     }
     profile.paths = read_group(source, PATHS, PATH_TABLE)?;

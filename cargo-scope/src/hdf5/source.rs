@@ -11,7 +11,7 @@ use super::chunks::Chunks;
 use super::headers::Headers;
 use super::layout::{Column, Field};
 use super::values;
-use crate::merged::MetadataValue;
+use crate::merged::{EventsFile, MetadataValue};
 
 /// Filters that can be undone here.
 const FILTERS: [u16; 7] = [
@@ -31,12 +31,13 @@ pub(super) struct Source<'a> {
     path: &'a Path,
     file: H5File,
     headers: Headers,
-    size: u64,
+    /// Which file it is.
+    stamp: EventsFile,
 }
 
 impl<'a> Source<'a> {
     pub(super) fn open(path: &'a Path) -> Result<Source<'a>, Error> {
-        let size = std::fs::metadata(path).map_err(|e| Error::io(path, "open", e))?.len();
+        let stamp = stamp_of(path)?;
         let broken = |cause: String| Error::NotHdf5 { path: path.to_path_buf(), cause };
         // Published files do not change, so there is nothing to lock out, and some file systems
         // have no locks.
@@ -47,7 +48,10 @@ impl<'a> Source<'a> {
             other => broken(other.to_string()),
         })?;
         let headers = Headers::open(path).map_err(|e| broken(e.to_string()))?;
-        Ok(Source { path, file, headers, size })
+        let source = Source { path, file, headers, stamp };
+        // It was opened more than once.
+        source.check_is(&stamp_of(path)?)?;
+        Ok(source)
     }
 
     pub(super) fn damaged(&self, object: &str, cause: impl ToString) -> Error {
@@ -56,6 +60,17 @@ impl<'a> Source<'a> {
 
     pub(super) fn path(&self) -> &Path {
         self.path
+    }
+
+    /// Which file it is.
+    pub(super) fn stamp(&self) -> &EventsFile {
+        &self.stamp
+    }
+
+    /// An error unless it is this file.
+    pub(super) fn check_is(&self, wanted: &EventsFile) -> Result<(), Error> {
+        let replaced = || Error::Replaced { path: self.path.to_path_buf() };
+        (self.stamp == *wanted).then_some(()).ok_or_else(replaced)
     }
 
     /// Names of the groups in the group at `path`.
@@ -125,8 +140,9 @@ impl<'a> Source<'a> {
         let chunk = dataset.chunk_dims().unwrap_or_default().into_iter().fold(1, usize::saturating_mul);
         // A chunk is read as a whole, so it is bounded as the whole is.
         let claimed = (len.max(chunk) as u64).saturating_mul(dataset.element_size() as u64);
-        if claimed > self.size.saturating_mul(ratio) {
-            let cause = format!("it claims {claimed} bytes, more than the file of {} can hold", self.size);
+        if claimed > self.stamp.size.saturating_mul(ratio) {
+            let cause =
+                format!("it claims {claimed} bytes, more than the file of {} can hold", self.stamp.size);
             return Err(self.damaged(object, cause));
         }
         Ok(len)
@@ -264,6 +280,12 @@ impl<'a> Source<'a> {
         }
         Ok(())
     }
+}
+
+/// The file that is at `path` now.
+fn stamp_of(path: &Path) -> Result<EventsFile, Error> {
+    let metadata = std::fs::metadata(path).map_err(|e| Error::io(path, "open", e))?;
+    Ok(EventsFile::new(path, &metadata))
 }
 
 fn fill<T, V>(rows: &mut [T], values: Vec<V>, set: &fn(&mut T, V)) {

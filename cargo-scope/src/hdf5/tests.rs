@@ -7,8 +7,8 @@ use rust_hdf5::{H5File, StorageLayout};
 use super::{ProfileWriter, WriteError, read, read_totals, write};
 use crate::export::{ProfOptions, Run, Selection, to_pstats};
 use crate::merged::{
-    Aggregate, ClockRow, Events, MergedProfile, MessageRow, MetadataValue, PathRow, Row, TaskRow, ThreadRow,
-    WaitRow,
+    Aggregate, ClockRow, Events, EventsFile, MergedProfile, MessageRow, MetadataValue, PathRow, Row, TaskRow,
+    ThreadRow, WaitRow,
 };
 
 /// Two regions on rank 0, one of them on rank 2 also; the second row goes back in time, as rows
@@ -174,7 +174,8 @@ fn totals_are_read_without_the_calls() {
     for whole in [with_paths, profile()] {
         write(&whole, &file).unwrap();
         let totals = read_totals(&file).unwrap();
-        let (events, events_in) = (Events::default(), Some(file.clone()));
+        let metadata = std::fs::metadata(&file).unwrap();
+        let (events, events_in) = (Events::default(), Some(EventsFile::new(&file, &metadata)));
         assert_eq!(totals, MergedProfile { events, events_in, ..whole.clone() });
         assert_eq!(prof(&totals), prof(&whole));
     }
