@@ -9,7 +9,7 @@ use anyhow::{Context, bail, ensure};
 pub use self::inspect::inspect;
 use crate::cli::{CollectOptions, ExportKind, ExportOptions, SelectionOptions};
 use crate::collect::RunInfo;
-use crate::export::{self, ProfOptions, Ranks, Run, Selection, View};
+use crate::export::{self, LeftOut, ProfOptions, Ranks, Run, Selection, View};
 use crate::flame::FlameOptions;
 use crate::hdf5;
 use crate::merged::MergedProfile;
@@ -95,25 +95,34 @@ pub fn export(options: &ExportOptions) -> anyhow::Result<()> {
         std::fs::create_dir_all(&folder)
             .with_context(|| format!("failed to make the folder `{}`", folder.display()))?;
     }
-    for file in export_runs(options, &runs, &folder)? {
+    let mut left_out = LeftOut::default();
+    for file in export_runs(options, &runs, &folder, &mut left_out)? {
         say::status("Wrote", format_args!("{}", file.display()));
     }
+    left_out.lines().for_each(|line| say::note(format_args!("{line}")));
     Ok(())
 }
 
-fn export_runs(options: &ExportOptions, runs: &[Run], folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+fn export_runs(
+    options: &ExportOptions,
+    runs: &[Run],
+    folder: &Path,
+    left_out: &mut LeftOut,
+) -> anyhow::Result<Vec<PathBuf>> {
     let selection = selection(&options.selection);
     let files = match options.kind {
         ExportKind::Prof => {
             let how = ProfOptions { root: options.root.clone(), call_paths: !options.no_call_paths };
-            export::export_prof(runs, &folder.join(PROF_FILE), &selection, &how)?
+            export::export_prof(runs, &folder.join(PROF_FILE), &selection, &how, left_out)?
         }
         ExportKind::Flame => {
             let how = flame_options(options);
             let path = folder.join(FLAME_FILE);
-            let mut files = export::export_flame(runs, &path, &selection, &how)?;
+            let mut files = export::export_flame(runs, &path, &selection, &how, left_out)?;
             if runs.iter().any(|run| run.profile.ranks() > 1) {
-                files.extend(export::export_merged_flame(runs, &path, &selection, &how)?);
+                // The same as from the others.
+                let again = &mut LeftOut::default();
+                files.extend(export::export_merged_flame(runs, &path, &selection, &how, again)?);
             }
             files
         }

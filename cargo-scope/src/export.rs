@@ -6,6 +6,7 @@ mod calls;
 mod durations;
 mod error;
 mod files;
+mod left_out;
 mod ranks;
 mod select;
 mod statistics;
@@ -17,6 +18,7 @@ use scope_runtime::pstats::{self, Entry, Key, Pstats, PstatsOptions};
 
 pub use self::error::Error;
 use self::files::{Names, write_file};
+pub use self::left_out::LeftOut;
 pub use self::ranks::Ranks;
 pub(crate) use self::ranks::is_among;
 use self::select::Selected;
@@ -82,6 +84,7 @@ pub struct RankStats {
 ///
 /// The slug, made from the label, is there with more than one run. Missing folders are made. A
 /// rank without calls gets a file with the root entry alone, which `pstats` can load.
+/// `left_out` gets what is missing.
 ///
 /// # Errors
 /// See [`Error`]; files written before the failing one stay.
@@ -90,9 +93,10 @@ pub fn export_prof(
     path: &Path,
     selection: &Selection,
     options: &ProfOptions,
+    left_out: &mut LeftOut,
 ) -> Result<Vec<PathBuf>, Error> {
     let mut written = Vec::new();
-    for_each_rank(runs, selection, |names, run, rank, selected| {
+    for_each_rank(runs, selection, left_out, |names, run, rank, selected| {
         let stats = rank_stats(selected, &names.labels[run], rank, options)?;
         let file = names.file(path, run, Some(rank), "prof");
         write_file(&file, |out| pstats::write_prof(&stats, out))?;
@@ -112,7 +116,7 @@ pub fn to_pstats(
     options: &ProfOptions,
 ) -> Result<Vec<RankStats>, Error> {
     let mut all = Vec::new();
-    for_each_rank(runs, selection, |names, run, rank, selected| {
+    for_each_rank(runs, selection, &mut LeftOut::default(), |names, run, rank, selected| {
         let label = names.labels[run].clone();
         let stats = rank_stats(selected, &label, rank, options)?;
         all.push(RankStats { label, rank, stats });
@@ -123,7 +127,7 @@ pub fn to_pstats(
 
 /// Writes `STEM[_SLUG]_rank<N>.svg` beside `path` for each rank of each run; gives the paths.
 ///
-/// A rank without calls gets a picture that says so.
+/// A rank without calls gets a picture that says so. `left_out` gets what is missing.
 ///
 /// # Errors
 /// See [`Error`]; files written before the failing one stay.
@@ -132,9 +136,10 @@ pub fn export_flame(
     path: &Path,
     selection: &Selection,
     options: &FlameOptions,
+    left_out: &mut LeftOut,
 ) -> Result<Vec<PathBuf>, Error> {
     let mut written = Vec::new();
-    for_each_rank(runs, selection, |names, run, rank, selected| {
+    for_each_rank(runs, selection, left_out, |names, run, rank, selected| {
         let label = &names.labels[run];
         let only_rank = runs[run].profile.ranks() <= 1;
         let title = if only_rank { label.clone() } else { format!("{label} rank {rank}") };
@@ -147,7 +152,8 @@ pub fn export_flame(
     Ok(written)
 }
 
-/// Writes one flame graph of all selected ranks together, `STEM[_SLUG].svg`, for each run.
+/// Writes one flame graph of all selected ranks together, `STEM[_SLUG].svg`, for each run. `left_out` gets
+/// what is missing.
 ///
 /// # Errors
 /// See [`Error`]; files written before the failing one stay.
@@ -156,6 +162,7 @@ pub fn export_merged_flame(
     path: &Path,
     selection: &Selection,
     options: &FlameOptions,
+    left_out: &mut LeftOut,
 ) -> Result<Vec<PathBuf>, Error> {
     let names = Names::of(runs)?;
     let mut written = Vec::new();
@@ -163,6 +170,7 @@ pub fn export_merged_flame(
         let label = &names.labels[index];
         let selected = Selected::with_paths(run.profile, selection).map_err(|error| error.in_run(label))?;
         let paths = selected.all_paths().map_err(|error| error.in_run(label))?;
+        left_out.join(several(runs, label), selected.take_left_out());
         let ranks = selected.ranks.len();
         let title = if ranks == 1 { label.clone() } else { format!("{label}, {ranks} ranks together") };
         let title = with_view(title, &selected);
@@ -174,12 +182,19 @@ pub fn export_merged_flame(
 }
 
 /// The call paths of the selected ranks and regions, added up; the regions as paths of one step where
-/// the profile has totals of these only.
+/// the profile has totals of these only. `left_out` gets what is missing.
 ///
 /// # Errors
-/// When the selection does not fit the profile.
-pub fn named_paths(profile: &MergedProfile, selection: &Selection) -> Result<NamedPaths, Error> {
-    Selected::new(profile, selection)?.all_paths()
+/// When the selection does not fit the profile, or its calls cannot be read or are more than can be numbered.
+pub fn named_paths(
+    profile: &MergedProfile,
+    selection: &Selection,
+    left_out: &mut LeftOut,
+) -> Result<NamedPaths, Error> {
+    let selected = Selected::new(profile, selection)?;
+    let paths = selected.all_paths()?;
+    left_out.join(None, selected.take_left_out());
+    Ok(paths)
 }
 
 /// The selected ranks, in ascending order.
@@ -190,26 +205,11 @@ pub fn selected_ranks(profile: &MergedProfile, selection: &Selection) -> Result<
     Ok(Selected::new(profile, selection)?.ranks)
 }
 
-/// What is missing from exports: for each lane whose calls do not nest, one line with the two
-/// calls at fault. Empty for profiles with call ids, so for all that this tool records.
-///
-/// # Errors
-/// When the selection does not fit the profile, or its calls cannot be read.
-pub fn lanes_left_out(profile: &MergedProfile, selection: &Selection) -> Result<Vec<String>, Error> {
-    let selected = Selected::new(profile, selection)?;
-    let mut lines = Vec::new();
-    for &rank in &selected.ranks {
-        let (_, nested, _) = selected.nest(rank, None, |_| ())?;
-        let errors = nested.errors;
-        lines.extend(errors.iter().map(|error| format!("rank {rank}: a lane is left out: {error}")));
-    }
-    Ok(lines)
-}
-
 /// Calls `export` for each selected rank of each run, with the run's index and its selection.
 fn for_each_rank(
     runs: &[Run<'_>],
     selection: &Selection,
+    left_out: &mut LeftOut,
     mut export: impl FnMut(&Names, usize, u32, &Selected<'_>) -> Result<(), Error>,
 ) -> Result<(), Error> {
     let names = Names::of(runs)?;
@@ -219,8 +219,14 @@ fn for_each_rank(
         for &rank in &selected.ranks {
             export(&names, index, rank, &selected).map_err(in_run)?;
         }
+        left_out.join(several(runs, &names.labels[index]), selected.take_left_out());
     }
     Ok(())
+}
+
+/// The label where there are several runs.
+fn several<'a>(runs: &[Run<'_>], label: &'a str) -> Option<&'a str> {
+    (runs.len() > 1).then_some(label)
 }
 
 fn rank_stats(

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::export::{self, CallStatistics, ProfOptions, Ranks, Run, Selection};
+use crate::export::{self, CallStatistics, LeftOut, ProfOptions, Ranks, Run, Selection};
 use crate::flame::FlameOptions;
 use crate::hdf5::ProfileWriter;
 use crate::imbalance;
@@ -57,10 +57,12 @@ pub fn write(
     let staging = folder.staging()?;
     let (selection, flame) = (of_ranks(ranks), FlameOptions::default());
     let runs = [Run { label: label.to_string(), profile: &profile }];
-    export::export_prof(&runs, &staging.join(PROF_FILE), &selection, &ProfOptions::default())?;
-    export::export_flame(&runs, &staging.join(FLAME_FILE), &selection, &flame)?;
+    // Totals have all lanes.
+    let none = &mut LeftOut::default();
+    export::export_prof(&runs, &staging.join(PROF_FILE), &selection, &ProfOptions::default(), none)?;
+    export::export_flame(&runs, &staging.join(FLAME_FILE), &selection, &flame, none)?;
     if profile.ranks() > 1 {
-        export::export_merged_flame(&runs, &staging.join(FLAME_FILE), &selection, &flame)?;
+        export::export_merged_flame(&runs, &staging.join(FLAME_FILE), &selection, &flame, none)?;
     }
     let files = folder.publish()?;
     Ok(Written { label: label.to_string(), profile, ranks: ranks.clone(), files })
@@ -75,23 +77,29 @@ fn of_ranks(ranks: &Ranks) -> Selection {
 /// # Errors
 /// When the calls of the profile do not nest.
 pub fn summarise(written: &Written) -> anyhow::Result<()> {
-    let mut summary = summary(&written.label, &written.profile, &of_ranks(&written.ranks))?;
+    let (selection, none) = (of_ranks(&written.ranks), &mut LeftOut::default());
+    let mut summary = summary(&written.label, &written.profile, &selection, none)?;
     summary.files = written.files.iter().map(|file| output_file(file)).collect();
     // A closed stderr is no reason to fail.
     let _ = print(&summary, &mut anstream::stderr().lock());
     Ok(())
 }
 
-/// The summary of a part of a profile.
+/// The summary of a part of a profile. `left_out` gets what is missing.
 ///
 /// # Errors
 /// When the selection does not fit the profile, or its calls do not nest.
-pub fn summary(title: &str, profile: &MergedProfile, selection: &Selection) -> anyhow::Result<Summary> {
+pub fn summary(
+    title: &str,
+    profile: &MergedProfile,
+    selection: &Selection,
+    left_out: &mut LeftOut,
+) -> anyhow::Result<Summary> {
     let ranks = export::selected_ranks(profile, selection)?;
     if ranks.len() < 2 {
-        return Ok(Summary::of_merged(title, profile, export::named_paths(profile, selection)?));
+        return Ok(Summary::of_merged(title, profile, export::named_paths(profile, selection, left_out)?));
     }
-    Ok(summary_with(title, profile, &ranks, export::rank_statistics(profile, selection)?))
+    Ok(summary_with(title, profile, &ranks, export::rank_statistics(profile, selection, left_out)?))
 }
 
 /// The summary of these ranks with the statistics of each path or region.

@@ -2,9 +2,12 @@
 
 use std::fmt::Arguments;
 use std::io::Write;
+use std::path::Path;
 
 use anstream::ColorChoice;
 use clap_cargo::style::GOOD;
+
+use crate::export::LeftOut;
 
 /// Colours as cargo does it: `--color` first, then `CARGO_TERM_COLOR`, else on a terminal.
 pub fn choose_color(given: Option<&str>) {
@@ -19,6 +22,11 @@ pub fn choose_color(given: Option<&str>) {
 /// Writes one line, marked as ours. A closed stderr is no reason to fail.
 pub fn note(text: Arguments<'_>) {
     let _ = writeln!(anstream::stderr().lock(), "scope: {text}");
+}
+
+/// Writes what is missing from the figures of the profile at `path`.
+pub fn left_out(path: &Path, lanes: &LeftOut) {
+    lanes.lines().for_each(|line| note(format_args!("`{}`: {line}", path.display())));
 }
 
 /// Writes a line as cargo writes its own: a bold green verb, then what it is about.

@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
-use cargo_scope::export::{self, By, ProfOptions, Run, Selection};
+use cargo_scope::export::{self, By, LeftOut, ProfOptions, Run, Selection};
 use cargo_scope::summary::{Layout, Summary};
 use cargo_scope::{hdf5, messages, results};
 use libfuzzer_sys::fuzz_target;
@@ -23,8 +23,9 @@ fuzz_target!(|bytes: &[u8]| {
     let selection = Selection::default();
     let runs = [Run { label: String::new(), profile: &profile }];
     let _ = export::to_pstats(&runs, &selection, &ProfOptions::default());
-    let _ = results::summary("", &profile, &selection).map(|summary| summary.render(&Layout::default()));
-    if let Ok((paths, statistics)) = export::statistics(&profile, &selection, By::Region) {
+    let none = &mut LeftOut::default();
+    let _ = results::summary("", &profile, &selection, none).map(|summary| summary.render(&Layout::default()));
+    if let Ok((paths, statistics)) = export::statistics(&profile, &selection, By::Region, none) {
         let summary = Summary { statistics: Some(statistics), ..Summary::of_merged("", &profile, paths) };
         summary.render(&Layout::default());
     }

@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use cargo_scope::export::{ProfOptions, Ranks, Run, Selection, export_prof};
+use cargo_scope::export::{LeftOut, ProfOptions, Ranks, Run, Selection, export_prof};
 use cargo_scope::hdf5;
 use cargo_scope::merged::{Events, MergedProfile, MetadataValue, Row, ThreadRow};
 
@@ -49,7 +49,14 @@ fn compare(python: &Path, file: &Path, selection: &Selection, call_paths: bool) 
     assert!(output.status.success(), "{file:?}: {}", String::from_utf8_lossy(&output.stderr));
     let runs = [Run { label: "ours".into(), profile: &profile }];
     let options = ProfOptions { call_paths, ..ProfOptions::default() };
-    let ours = export_prof(&runs, &folder.path().join("ours/profile.prof"), selection, &options).unwrap();
+    let ours = export_prof(
+        &runs,
+        &folder.path().join("ours/profile.prof"),
+        selection,
+        &options,
+        &mut LeftOut::default(),
+    )
+    .unwrap();
     let mut compared = 0;
     for ours in ours {
         let theirs = theirs.join(ours.file_name().unwrap());
@@ -120,8 +127,14 @@ fn a_profile_without_calls_gives_a_prof_that_loads() {
     let folder = tempfile::tempdir().unwrap();
     let runs = [Run { label: "nothing".into(), profile: &MergedProfile::default() }];
     let selection = Selection { ranks: Ranks::List(vec![0]), ..Selection::default() };
-    let files =
-        export_prof(&runs, &folder.path().join("p.prof"), &selection, &ProfOptions::default()).unwrap();
+    let files = export_prof(
+        &runs,
+        &folder.path().join("p.prof"),
+        &selection,
+        &ProfOptions::default(),
+        &mut LeftOut::default(),
+    )
+    .unwrap();
     let script = "import pstats, sys; print(pstats.Stats(sys.argv[1]).stats)";
     let output = run(&python, &["-c", script, files[0].to_str().unwrap()]);
     let text = String::from_utf8_lossy(&output.stdout);

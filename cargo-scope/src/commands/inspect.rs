@@ -9,10 +9,11 @@ use serde_json::{Map, Value, json};
 use super::{label, latest_profile, open, selection};
 use crate::cli::InspectOptions;
 use crate::cost::RegionCost;
-use crate::export::{self, By, CallStatistics, Selection};
+use crate::export::{self, By, CallStatistics, LeftOut, Selection};
 use crate::merged::{MergedProfile, MetadataValue};
 use crate::messages;
 use crate::results;
+use crate::say;
 use crate::summary::{Column, Layout, Summary};
 use crate::units::duration;
 
@@ -58,7 +59,10 @@ fn cost_report(path: &Path, profile: &MergedProfile, selection: &Selection) -> a
     let Some(cost) = RegionCost::of(profile) else {
         bail!("`{}` does not say what a region cost: record it again with `cargo scope run`", path.display());
     };
-    Ok(cost.report(profile, &export::named_paths(profile, selection)?))
+    let mut left_out = LeftOut::default();
+    let paths = export::named_paths(profile, selection, &mut left_out)?;
+    say::left_out(path, &left_out);
+    Ok(cost.report(profile, &paths))
 }
 
 /// What the totals of a region tell. Its inclusive time is not among it: they count each level of a
@@ -86,14 +90,21 @@ fn summary(
     profile: &MergedProfile,
     selection: &Selection,
 ) -> anyhow::Result<Summary> {
+    let mut left_out = LeftOut::default();
     let title = label(path, profile);
     let mut summary = if is_of_sums(options) && !is_flat(options, profile) {
-        results::summary(&title, profile, selection)?
+        results::summary(&title, profile, selection, &mut left_out)?
     } else {
         let by = if is_flat(options, profile) { By::Region } else { By::Path };
         let ranks = export::selected_ranks(profile, selection)?;
-        results::summary_with(&title, profile, &ranks, export::statistics(profile, selection, by)?)
+        results::summary_with(
+            &title,
+            profile,
+            &ranks,
+            export::statistics(profile, selection, by, &mut left_out)?,
+        )
     };
+    say::left_out(path, &left_out);
     summary.metadata = metadata(profile);
     if profile.has_regions_only() {
         summary.metadata.push(("call paths".into(), "none: the file has totals per region only".into()));

@@ -13,6 +13,7 @@ use scope_runtime::profile::RegionId;
 use scope_runtime::totals::{PathId, PathTotals, PathTree};
 
 use super::calls::Calls;
+use super::left_out::LeftOut;
 use super::view::{self, View};
 use super::{Error, Selection};
 use crate::hdf5;
@@ -33,6 +34,8 @@ pub(super) struct Selected<'a> {
     paths: OnceCell<HashMap<u32, Vec<usize>>>,
     /// The calls, from when they are first needed.
     calls: RefCell<Option<Calls<'a>>>,
+    /// Of the ranks whose paths were made from calls.
+    left_out: RefCell<LeftOut>,
     /// The profile with its calls in memory, from when that is first needed.
     loaded: OnceCell<MergedProfile>,
 }
@@ -57,7 +60,8 @@ impl<'a> Selected<'a> {
         // A run that recorded nothing had a rank all the same.
         let ranks = selection.ranks.resolve(profile.ranks().max(1))?;
         let (paths, calls, loaded) = (OnceCell::new(), RefCell::new(None), OnceCell::new());
-        Ok(Selected { profile, ranks, kept, rows, view: selection.view, paths, calls, loaded })
+        let (view, left_out) = (selection.view, RefCell::default());
+        Ok(Selected { profile, ranks, kept, rows, view, paths, calls, left_out, loaded })
     }
 
     /// The same for what is drawn or nested.
@@ -211,7 +215,18 @@ impl<'a> Selected<'a> {
             return Ok(totals);
         }
         let ((), nested, regions) = self.nest(rank, None, |_| ())?;
-        Ok((nested.paths, regions))
+        Ok((self.paths_of_calls(rank, nested), regions))
+    }
+
+    /// The call paths of `rank` where it has no others than those of its calls; notes what is missing.
+    pub(super) fn paths_of_calls(&self, rank: u32, nested: Nested) -> PathTree {
+        self.left_out.borrow_mut().add(rank, &nested.errors);
+        nested.paths
+    }
+
+    /// What is missing from all paths so far.
+    pub(super) fn take_left_out(&self) -> LeftOut {
+        self.left_out.take()
     }
 
     /// The call paths of `rank`.

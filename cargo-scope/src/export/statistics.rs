@@ -11,7 +11,7 @@ use scope_runtime::totals::{PathId, PathTotals, PathTree};
 
 use super::durations::{Durations, Wanted};
 use super::select::Selected;
-use super::{Error, Selection};
+use super::{Error, LeftOut, Selection};
 use crate::merged::MergedProfile;
 use crate::paths::NamedPaths;
 
@@ -100,7 +100,7 @@ impl CallStatistics {
 }
 
 /// The call paths of the selected ranks, or their regions as paths of one step, with statistics of
-/// each node.
+/// each node. `left_out` gets what is missing.
 ///
 /// # Errors
 /// When the selection does not fit the profile, or its calls cannot be read or are more than can be numbered.
@@ -108,17 +108,24 @@ pub fn statistics(
     profile: &MergedProfile,
     selection: &Selection,
     by: By,
+    left_out: &mut LeftOut,
 ) -> Result<(NamedPaths, Vec<CallStatistics>), Error> {
     let selected = Selected::new(profile, selection)?;
     let (mut sums, mut samples) = (Vec::new(), Samples::default());
     for &rank in &selected.ranks {
         let room = MOST_KEPT.saturating_sub(samples.kept);
-        let (calls, nested, regions) = selected.nest(rank, None, |kept| RankCalls::new(by, kept, room))?;
+        let (calls, mut nested, regions) =
+            selected.nest(rank, None, |kept| RankCalls::new(by, kept, room))?;
         let names = regions.names.clone();
-        let (paths, regions) = selected.totals(rank)?.unwrap_or((nested.paths, regions));
+        let known = std::mem::take(&mut nested.known);
+        let (paths, regions) = match selected.totals(rank)? {
+            Some(totals) => totals,
+            None => (selected.paths_of_calls(rank, nested), regions),
+        };
         sums.push(RankSums::new(NamedPaths { names: regions.names, paths }, by));
-        samples.add_rank(names, calls, nested.known);
+        samples.add_rank(names, calls, known);
     }
+    left_out.join(None, selected.take_left_out());
     let (paths, mut statistics) = add_up(sums.into_iter().map(Ok))?;
     for (statistics, spread) in statistics.iter_mut().zip(samples.spreads(&paths, &selected)?) {
         statistics.spread = spread;
@@ -126,16 +133,20 @@ pub fn statistics(
     Ok((paths, statistics))
 }
 
-/// The call paths of the selected ranks, with what their sums tell and how the ranks differ.
+/// The call paths of the selected ranks, with what their sums tell and how the ranks differ. `left_out` gets
+/// what is missing.
 ///
 /// # Errors
-/// When the selection does not fit the profile.
+/// When the selection does not fit the profile, or its calls cannot be read or are more than can be numbered.
 pub fn rank_statistics(
     profile: &MergedProfile,
     selection: &Selection,
+    left_out: &mut LeftOut,
 ) -> Result<(NamedPaths, Vec<CallStatistics>), Error> {
     let selected = Selected::new(profile, selection)?;
-    add_up(selected.ranks.iter().map(|&rank| Ok(RankSums::new(selected.paths(rank)?, By::Path))))
+    let all = add_up(selected.ranks.iter().map(|&rank| Ok(RankSums::new(selected.paths(rank)?, By::Path))))?;
+    left_out.join(None, selected.take_left_out());
+    Ok(all)
 }
 
 /// The sums of one rank.
@@ -479,7 +490,8 @@ mod tests {
 
     #[test]
     fn regions_pool_their_calls_and_count_recursion_once() {
-        let (paths, statistics) = statistics(&two_ranks(), &Selection::default(), By::Region).unwrap();
+        let (paths, statistics) =
+            statistics(&two_ranks(), &Selection::default(), By::Region, &mut LeftOut::default()).unwrap();
         assert_eq!(paths.names, ["main", "walk"]);
         let [main, walk] = &statistics[..] else { panic!("{statistics:?}") };
         assert_eq!((main.ranks, main.calls, main.total_ns, main.self_ns), (2, 2, 120, 60));
@@ -496,7 +508,8 @@ mod tests {
 
     #[test]
     fn paths_have_their_own_calls() {
-        let (paths, statistics) = statistics(&two_ranks(), &Selection::default(), By::Path).unwrap();
+        let (paths, statistics) =
+            statistics(&two_ranks(), &Selection::default(), By::Path, &mut LeftOut::default()).unwrap();
         let calls: Vec<_> = statistics.iter().map(|one| (one.calls, one.total_ns)).collect();
         assert_eq!((paths.paths.nodes().len(), calls), (3, vec![(2, 120), (2, 60), (1, 10)]));
         assert_eq!(statistics[2].spread.unwrap().p50_ns, 10.0);
@@ -509,7 +522,8 @@ mod tests {
         let paths = vec![path, crate::merged::PathRow { parent: 0, region: 1, ..path }];
         let profile = MergedProfile { paths: Some(paths), ..two_ranks() };
         let selection = Selection { include: vec!["walk".into()], ..Selection::default() };
-        let (paths, statistics) = statistics(&profile, &selection, By::Region).unwrap();
+        let (paths, statistics) =
+            statistics(&profile, &selection, By::Region, &mut LeftOut::default()).unwrap();
         assert_eq!((paths.names, statistics.len()), (vec!["walk".to_string()], 1));
     }
 
@@ -517,7 +531,8 @@ mod tests {
     fn calls_that_are_not_all_tell_nothing() {
         let path = crate::merged::PathRow { parent: -1, calls: 7, wall_ns: 700, ..Default::default() };
         let profile = MergedProfile { paths: Some(vec![path]), ..two_ranks() };
-        let (_, statistics) = statistics(&profile, &Selection::default(), By::Path).unwrap();
+        let (_, statistics) =
+            statistics(&profile, &Selection::default(), By::Path, &mut LeftOut::default()).unwrap();
         assert_eq!((statistics[0].calls, statistics[0].total_ns, statistics[0].spread), (7, 700, None));
     }
 }

@@ -112,9 +112,31 @@ fn a_lane_that_does_not_nest_is_reported_and_left_out() {
     let mut profile = profile();
     profile.events.thread_ids = Some(vec![0, 0, 1, 0]);
     profile.events.duration_ns[0] = 200;
-    let lines = lanes_left_out(&profile, &Selection::default()).unwrap();
-    assert_eq!(lines.len(), 1);
-    assert!(lines[0].starts_with("rank 0: a lane is left out: recorded calls are not properly nested"));
+    let (runs, all) = (run(&profile), &Selection::default());
+    let folder = tempfile::tempdir().unwrap();
+    type Make<'a> = &'a dyn Fn(&mut LeftOut);
+    let makes: [Make; 6] = [
+        &|left_out| drop(statistics(&profile, all, By::Path, left_out).unwrap()),
+        &|left_out| drop(rank_statistics(&profile, all, left_out).unwrap()),
+        &|left_out| drop(named_paths(&profile, all, left_out).unwrap()),
+        &|left_out| {
+            export_prof(&runs, &folder.path().join("p"), all, &ProfOptions::default(), left_out).unwrap();
+        },
+        &|left_out| {
+            export_flame(&runs, &folder.path().join("p"), all, &FlameOptions::default(), left_out).unwrap();
+        },
+        &|left_out| {
+            let options = FlameOptions::default();
+            export_merged_flame(&runs, &folder.path().join("p"), all, &options, left_out).unwrap();
+        },
+    ];
+    for make in makes {
+        let mut left_out = LeftOut::default();
+        make(&mut left_out);
+        let lines: Vec<_> = left_out.lines().collect();
+        assert_eq!(lines.len(), 1, "{lines:?}");
+        assert!(lines[0].starts_with("rank 0: a lane is left out: recorded calls are not properly nested"));
+    }
     let all = to_pstats(&run(&profile), &Selection::default(), &ProfOptions::default()).unwrap();
     assert_eq!(entries(&all[0]), named(&[("c", 10, 10), ("<run rank 0>", 0, 10)]));
 }
@@ -127,11 +149,12 @@ fn files_are_named_by_run_and_rank() {
     let all = Selection::default();
     let name = |path: &PathBuf| path.file_name().unwrap().to_str().unwrap().to_string();
     let path = folder.path().join("new/flamegraph.svg");
-    let files = export_flame(&runs, &path, &all, &FlameOptions::default()).unwrap();
+    let files = export_flame(&runs, &path, &all, &FlameOptions::default(), &mut LeftOut::default()).unwrap();
     assert_eq!(files.iter().map(name).collect::<Vec<_>>(), ["flamegraph_rank0.svg", "flamegraph_rank1.svg"]);
     assert!(std::fs::read_to_string(&files[1]).unwrap().contains(">run rank 1</text>"));
     runs.push(Run { label: "second run".into(), profile: &profile });
-    let files = export_merged_flame(&runs, &path, &all, &FlameOptions::default()).unwrap();
+    let files =
+        export_merged_flame(&runs, &path, &all, &FlameOptions::default(), &mut LeftOut::default()).unwrap();
     assert_eq!(
         files.iter().map(name).collect::<Vec<_>>(),
         ["flamegraph_run.svg", "flamegraph_second_run.svg"]
@@ -139,7 +162,14 @@ fn files_are_named_by_run_and_rank() {
     let merged = std::fs::read_to_string(&files[1]).unwrap();
     assert!(merged.contains(">second run, 2 ranks together</text>"));
     assert!(merged.contains("<title>a (110 ns, 100%, self 30 ns, 2 calls)</title>"));
-    let files = export_prof(&runs, &folder.path().join("p.prof"), &all, &ProfOptions::default()).unwrap();
+    let files = export_prof(
+        &runs,
+        &folder.path().join("p.prof"),
+        &all,
+        &ProfOptions::default(),
+        &mut LeftOut::default(),
+    )
+    .unwrap();
     let names: Vec<_> = files.iter().map(name).collect();
     assert_eq!(
         names,
@@ -156,8 +186,9 @@ fn no_calls_make_files_that_say_so() {
     let all = Selection::default();
     let path = folder.path().join("flamegraph.svg");
     for files in [
-        export_flame(&run(&profile), &path, &all, &FlameOptions::default()).unwrap(),
-        export_merged_flame(&run(&profile), &path, &all, &FlameOptions::default()).unwrap(),
+        export_flame(&run(&profile), &path, &all, &FlameOptions::default(), &mut LeftOut::default()).unwrap(),
+        export_merged_flame(&run(&profile), &path, &all, &FlameOptions::default(), &mut LeftOut::default())
+            .unwrap(),
     ] {
         assert!(std::fs::read_to_string(&files[0]).unwrap().contains("Nothing to show: no calls"));
     }

@@ -13,7 +13,7 @@ use super::chunks::Chunks;
 use super::headers::Headers;
 use super::source::Source;
 use super::{Error, read, read_totals, write};
-use crate::export::{By, ProfOptions, Run, Selection, View, statistics, to_pstats};
+use crate::export::{By, LeftOut, ProfOptions, Run, Selection, View, statistics, to_pstats};
 use crate::merged::{Events, MergedProfile, Row};
 
 fn with_small(path: &Path, small: usize) -> Result<FileCalls<'_>, Error> {
@@ -188,7 +188,9 @@ fn a_damaged_chunk_is_an_error_that_names_it() {
         assert!(error.starts_with(&begin) && error.contains("damaged or truncated"), "{error}");
     }
     let profile = read_totals(&path).unwrap();
-    let error = statistics(&profile, &Selection::default(), By::Path).unwrap_err().to_string();
+    let error = statistics(&profile, &Selection::default(), By::Path, &mut LeftOut::default())
+        .unwrap_err()
+        .to_string();
     assert!(error.starts_with("failed to read events/start_deltas of `"), "{error}");
 }
 
@@ -254,7 +256,7 @@ fn what_is_made_of_calls_in_a_file_is_what_is_made_of_them_in_memory() {
             let selection = Selection { view, exclude, ..Selection::default() };
             for by in [By::Path, By::Region] {
                 let of = |profile| {
-                    let tables = statistics(profile, &selection, by);
+                    let tables = statistics(profile, &selection, by, &mut LeftOut::default());
                     tables.map(|(paths, statistics)| (paths.names, statistics)).map_err(|e| e.to_string())
                 };
                 assert_eq!(of(&in_file), of(&whole), "{path:?} {selection:?}");
@@ -278,11 +280,18 @@ fn calls_are_not_taken_from_another_file_than_the_rest() {
     let folder = tempfile::tempdir().unwrap();
     let path = written(folder.path(), 50);
     let profile = read_totals(&path).unwrap();
-    let make = |view| statistics(&profile, &Selection { view, ..Selection::default() }, By::Path);
+    let make = |view| {
+        statistics(&profile, &Selection { view, ..Selection::default() }, By::Path, &mut LeftOut::default())
+    };
     assert!(make(View::Busy).is_ok());
     written(folder.path(), 50);
     let with_tasks = MergedProfile { tasks: Some(Vec::new()), ..profile.clone() };
-    let whole = statistics(&with_tasks, &Selection { view: View::Wall, ..Selection::default() }, By::Path);
+    let whole = statistics(
+        &with_tasks,
+        &Selection { view: View::Wall, ..Selection::default() },
+        By::Path,
+        &mut LeftOut::default(),
+    );
     for result in [make(View::Busy), whole] {
         let text = format!(
             "failed to read `{}`: another file was put in its place, or it was changed, while it was read; \

@@ -76,7 +76,7 @@ impl Chunks {
         let Some((dims, address)) = root else { return Ok(None) };
         // What the dataset claims was checked against the size of the file; this may be another one, where
         // a name is there twice.
-        let is_checked = len > 0 && dims.first().is_some_and(|&first| u64::from(first) == len as u64);
+        let is_checked = len > 0 && dims.first().is_some_and(|&first| first == len as u64);
         if !is_checked || headers.is_undefined(address) {
             return Ok(None);
         }
