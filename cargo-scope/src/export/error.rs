@@ -6,6 +6,11 @@ use std::path::PathBuf;
 use scope_runtime::call_stack::NestingError;
 
 use crate::hdf5;
+use crate::units;
+
+/// The variable that says where temporary files go.
+const SORT_REMEDY: &str =
+    if cfg!(unix) { "name a folder with room by TMPDIR" } else { "name a folder with room by TMP" };
 
 /// Why an export failed, in one line for the user.
 #[derive(Debug, thiserror::Error)]
@@ -60,8 +65,18 @@ pub enum Error {
     #[error(transparent)]
     Read(#[from] hdf5::Error),
     /// Calls that stand in the file in no order, and could not be sorted.
-    #[error("failed to sort calls in a temporary file: {source}; name a folder with room by TMPDIR")]
+    #[error(
+        "failed to sort the calls {}in a temporary file in `{}`, which takes {}: {source}; {}",
+        profile.as_ref().map(|path| format!("of `{}` ", path.display())).unwrap_or_default(),
+        folder.display(), units::bytes(*bytes), SORT_REMEDY
+    )]
     Sort {
+        /// The profile, where it is in a file.
+        profile: Option<PathBuf>,
+        /// Where the temporary file was to be.
+        folder: PathBuf,
+        /// What it takes.
+        bytes: u64,
         /// The cause.
         source: io::Error,
     },

@@ -6,8 +6,8 @@ use std::collections::{HashMap, HashSet};
 use regex::Regex;
 use scope_runtime::call_stack::RegionTable;
 use scope_runtime::call_stack::stored::{
-    CallColumn, CallVisitor, Known, Nested, Options, StoredCalls, StoredError, StoredRegion,
-    nest_stored_calls,
+    CallColumn, CallVisitor, Known, Nested, Options, SORTED_CALL_BYTES, StoredCalls, StoredError,
+    StoredRegion, nest_stored_calls,
 };
 use scope_runtime::profile::RegionId;
 use scope_runtime::totals::{PathId, PathTotals, PathTree};
@@ -117,7 +117,13 @@ impl<'a> Selected<'a> {
             nest_stored_calls(columns, &regions, &options, &mut visitor).map_err(|error| match error {
                 StoredError::Read(error) => Error::Read(error),
                 StoredError::Nesting(source) => Error::Calls { rank, source },
-                StoredError::Sort(source) => Error::Sort { source },
+                StoredError::Sort(source) => Error::Sort {
+                    profile: self.profile.events_in.as_ref().map(|file| file.path.clone()),
+                    folder: std::env::temp_dir(),
+                    bytes: regions.iter().map(|region| region.calls.len() as u64).sum::<u64>()
+                        * SORTED_CALL_BYTES as u64,
+                    source,
+                },
             })?;
         if kept.contains(&false) {
             nested.paths = hide(nested.paths.nodes().iter().cloned(), |region| kept[region.0 as usize]);

@@ -3,6 +3,9 @@
 use std::fs;
 use std::path::Path;
 
+use cargo_scope::hdf5;
+use cargo_scope::merged::{Events, MergedProfile, Row};
+
 use crate::auxiliary::{Project, calls, listing, run};
 
 const PROGRAM: &str = "
@@ -55,6 +58,44 @@ fn a_table_can_be_made_to_measure() {
     assert_eq!(json[0]["call_paths"][1]["path"], serde_json::json!(["outer", "inner"]));
     assert_eq!(json[1]["call_paths"][1]["calls"], 2);
     assert!(json[1]["call_paths"][1]["p99_ns"].is_number() && json[1]["metadata"]["program"].is_string());
+}
+
+/// Calls from the last to the first, those of a thread overlapping, in a file without totals.
+fn write_lanes(path: &Path) {
+    let calls = 6_000;
+    let mut events = Events { thread_ids: Some(vec![1; calls]), ..Events::default() };
+    events.start_ns = (0..calls as i64).rev().map(|call| 100 * call).collect();
+    events.duration_ns = vec![50; calls];
+    (events.start_ns[0], events.start_ns[1]) = (10, 40);
+    events.thread_ids.iter_mut().for_each(|threads| threads[..2].fill(0));
+    let rows = vec![Row { events: 0..calls, ..Row::default() }];
+    let names = vec!["step".to_string()];
+    hdf5::write(&MergedProfile { names, rows, events, ..MergedProfile::default() }, path).unwrap();
+}
+
+#[test]
+fn lanes_that_do_not_nest_are_named() {
+    let project = Project::plain("lanes", "fn main() {}");
+    let file = project.path("lanes.h5");
+    write_lanes(&file);
+    let text = "rank 0: a lane is left out: recorded calls are not properly nested";
+    for args in [&["inspect", "lanes.h5"][..], &["inspect", "lanes.h5", "--json"]] {
+        run(&mut project.cargo_scope(args)).ends_with(0).says(&format!("`lanes.h5`: {text}"));
+    }
+    for kind in ["prof", "flame"] {
+        run(&mut project.cargo_scope(&["export", kind, "lanes.h5"])).ends_with(0).says(text);
+    }
+}
+
+/// Which folder was too small, for what.
+#[cfg(unix)]
+#[test]
+fn calls_that_cannot_be_sorted_say_what_it_takes() {
+    let project = Project::plain("unsorted", "fn main() {}");
+    write_lanes(&project.path("lanes.h5"));
+    let text = "failed to sort the calls of `lanes.h5` in a temporary file in `/nowhere`, which takes ";
+    let command = &mut project.cargo_scope(&["inspect", "lanes.h5"]);
+    run(command.env("TMPDIR", "/nowhere")).ends_with(1).says(text).says("name a folder with room by TMPDIR");
 }
 
 /// A file of the Python package's aggregation mode.

@@ -27,6 +27,7 @@ use std::io;
 use std::ops::Range;
 
 pub use blocks::Starts;
+pub use sorted_file::SORTED_CALL_BYTES;
 
 use self::blocks::Reader;
 use self::windows::Windows;

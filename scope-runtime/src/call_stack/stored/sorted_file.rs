@@ -9,8 +9,8 @@ use super::StoredError;
 use super::blocks::{Call, Reader, parts};
 use super::windows::Tie;
 
-/// Bytes of a call in the file.
-const CALL_BYTES: usize = 4 * 8 + 3 * 4;
+/// Bytes of a call in the temporary file through which calls in no order are sorted.
+pub const SORTED_CALL_BYTES: usize = 4 * 8 + 3 * 4;
 
 /// A sorted part of the calls.
 pub(super) struct SortedPart {
@@ -65,18 +65,18 @@ impl SortedPart {
     /// Appends the next calls to `into`, at most `most`.
     pub(super) fn read(&mut self, most: usize, into: &mut Vec<Call>) -> io::Result<()> {
         let count = self.left.min(most);
-        let mut block = vec![0; count * CALL_BYTES];
+        let mut block = vec![0; count * SORTED_CALL_BYTES];
         (&*self.file).seek(SeekFrom::Start(self.at))?;
         (&*self.file).read_exact(&mut block)?;
-        into.extend(block.chunks_exact(CALL_BYTES).map(call));
+        into.extend(block.chunks_exact(SORTED_CALL_BYTES).map(call));
         self.at += block.len() as u64;
         self.left -= count;
         Ok(())
     }
 }
 
-fn bytes(call: &Call) -> [u8; CALL_BYTES] {
-    let mut bytes = [0; CALL_BYTES];
+fn bytes(call: &Call) -> [u8; SORTED_CALL_BYTES] {
+    let mut bytes = [0; SORTED_CALL_BYTES];
     let (wide, narrow) = bytes.split_at_mut(4 * 8);
     let values = [call.start, call.end, call.id, call.parent];
     wide.chunks_exact_mut(8).zip(values).for_each(|(to, value)| to.copy_from_slice(&value.to_le_bytes()));
