@@ -63,6 +63,11 @@ impl Durations {
         };
     }
 
+    /// So many are kept as they are.
+    pub(super) fn kept(&self) -> usize {
+        self.few.len()
+    }
+
     /// Keeps no more than a few as they are; gives how many fewer these are.
     pub(super) fn make_room(&mut self) -> usize {
         let kept = self.few.len();

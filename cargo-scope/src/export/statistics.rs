@@ -111,22 +111,21 @@ pub fn statistics(
     left_out: &mut LeftOut,
 ) -> Result<(NamedPaths, Vec<CallStatistics>), Error> {
     let selected = Selected::new(profile, selection)?;
-    let (mut sums, mut samples) = (Vec::new(), Samples::default());
-    for &rank in &selected.ranks {
-        let room = MOST_KEPT.saturating_sub(samples.kept);
+    let mut samples = Samples::new(MOST_KEPT);
+    let sums = selected.ranks.iter().map(|&rank| {
+        let room = samples.room();
         let (calls, mut nested, regions) =
             selected.nest(rank, None, |kept| RankCalls::new(by, kept, room))?;
-        let names = regions.names.clone();
         let known = std::mem::take(&mut nested.known);
+        samples.add_rank(regions.names.clone(), calls, known);
         let (paths, regions) = match selected.totals(rank)? {
             Some(totals) => totals,
             None => (selected.paths_of_calls(rank, nested), regions),
         };
-        sums.push(RankSums::new(NamedPaths { names: regions.names, paths }, by));
-        samples.add_rank(names, calls, known);
-    }
+        Ok(RankSums::new(NamedPaths { names: regions.names, paths }, by))
+    });
+    let (paths, mut statistics) = add_up(sums)?;
     left_out.join(None, selected.take_left_out());
-    let (paths, mut statistics) = add_up(sums.into_iter().map(Ok))?;
     for (statistics, spread) in statistics.iter_mut().zip(samples.spreads(&paths, &selected)?) {
         statistics.spread = spread;
     }
@@ -234,12 +233,26 @@ fn imbalance_percent(by_rank: &[i64]) -> f64 {
 }
 
 /// The single calls by path, as the events nest them.
-#[derive(Default)]
 struct Samples {
-    /// The paths of each rank, to be found again by their names, and how its calls are taken.
-    ranks: Vec<(NamedPaths, RankCalls, Known)>,
+    /// The paths of all ranks so far.
+    all: NamedPaths,
+    ids: HashMap<String, RegionId>,
+    /// Their calls.
+    by_path: Vec<Calls>,
+    /// How the calls of each rank are taken again.
+    ranks: Vec<RankPaths>,
     /// So many durations are kept as they are.
     kept: usize,
+    /// So many may be.
+    most: usize,
+}
+
+/// Where the calls of a rank belong.
+struct RankPaths {
+    by: By,
+    /// Its paths among those of all ranks.
+    sets: Vec<PathId>,
+    known: Known,
 }
 
 /// The calls of one rank by path.
@@ -283,10 +296,33 @@ struct Calls {
 const PARTS: [f64; 3] = [0.50, 0.95, 0.99];
 
 impl Samples {
-    fn add_rank(&mut self, names: Vec<String>, mut calls: RankCalls, known: Known) {
-        let paths = std::mem::take(&mut calls.places.shown);
-        self.kept += calls.kept;
-        self.ranks.push((NamedPaths { names, paths }, calls, known));
+    fn new(most: usize) -> Samples {
+        let (all, ids, by_path, ranks) = Default::default();
+        Samples { all, ids, by_path, ranks, kept: 0, most }
+    }
+
+    /// So many durations of the next rank may be kept as they are.
+    fn room(&self) -> usize {
+        self.most.saturating_sub(self.kept)
+    }
+
+    fn add_rank(&mut self, names: Vec<String>, calls: RankCalls, known: Known) {
+        let RankCalls { places: Places { by, shown, .. }, found, .. } = calls;
+        let sets = self.all.add(&mut self.ids, &NamedPaths { names, paths: shown });
+        self.by_path.resize(self.all.paths.nodes().len(), Calls::default());
+        for (&PathId(set), calls) in sets.iter().zip(found) {
+            let joined = &mut self.by_path[set as usize];
+            self.kept -= joined.durations.kept();
+            joined.join(calls);
+            self.kept += joined.durations.kept();
+        }
+        if self.kept > self.most {
+            let durations = self.by_path.iter_mut().map(|calls| calls.durations.make_room());
+            self.kept -= durations.sum::<usize>();
+            // Many paths with a few calls each keep them.
+            self.most = self.most.max(2 * self.kept);
+        }
+        self.ranks.push(RankPaths { by, sets, known });
     }
 
     /// What the calls of each of `paths` tell; `None` where they are not all that it counts.
@@ -294,23 +330,15 @@ impl Samples {
     /// # Errors
     /// When the calls cannot be read again.
     fn spreads(self, paths: &NamedPaths, selected: &Selected<'_>) -> Result<Vec<Option<Spread>>, Error> {
-        let (mut all, mut ids) = (NamedPaths::default(), HashMap::new());
+        let Samples { mut all, mut ids, mut by_path, ranks, .. } = self;
         let wanted_paths = all.add(&mut ids, paths);
-        let mut by_path: Vec<Calls> = Vec::new();
-        let mut ranks = Vec::new();
-        for (tree, RankCalls { found, places, .. }, known) in self.ranks {
-            let sets = all.add(&mut ids, &tree);
-            by_path.resize(all.paths.nodes().len(), Calls::default());
-            sets.iter().zip(found).for_each(|(set, calls)| by_path[set.0 as usize].join(calls));
-            ranks.push((sets, places.by, known));
-        }
         by_path.resize(all.paths.nodes().len(), Calls::default());
         let durations = by_path.iter_mut().map(|calls| &mut calls.durations);
         let mut wanted =
             Wanted::new(durations, |calls| PARTS.iter().flat_map(|part| around(calls, *part)).collect());
         while wanted.is_incomplete() {
             let index = wanted.index();
-            for (&rank, (sets, by, known)) in selected.ranks.iter().zip(&ranks) {
+            for (&rank, RankPaths { by, sets, known }) in selected.ranks.iter().zip(&ranks) {
                 let (index, wanted) = (&index, &mut wanted);
                 selected.nest(rank, Some(known.clone()), move |kept| Again {
                     places: Places::new(*by, kept),
@@ -504,6 +532,21 @@ mod tests {
         assert_eq!((spread.p50_ns, spread.p95_ns, spread.p99_ns), (10.0, 46.0, 49.2));
         // Of 10, 10 and 50.
         assert!((spread.std_ns - (3200.0f64 / 9.0).sqrt()).abs() < 1e-9, "{spread:?}");
+    }
+
+    /// However many ranks there are.
+    #[test]
+    fn durations_of_all_ranks_are_kept_up_to_a_limit() {
+        let mut samples = Samples::new(1_000);
+        for _ in 0..50 {
+            let mut paths = PathTree::default();
+            let path = paths.step(None, RegionId(0));
+            let mut calls = RankCalls::new(By::Path, vec![true], samples.room());
+            (0..100).for_each(|at| calls.call(&paths, path, at, 2 * at));
+            samples.add_rank(vec!["main".into()], calls, Known::default());
+            assert!(samples.kept <= 1_000 && samples.kept == samples.by_path[0].durations.kept());
+        }
+        assert_eq!((samples.by_path.len(), samples.by_path[0].durations.calls()), (1, 5_000));
     }
 
     #[test]
