@@ -21,14 +21,14 @@ pub(super) type Tie = fn(&Call) -> u64;
 
 /// Calls with ascending starts, read as far as needed.
 struct Run {
-    from: From,
+    rest: Rest,
     /// What was read, from `at` on not yet taken.
     block: Vec<Call>,
     at: usize,
 }
 
 /// Where the next calls of a run are.
-enum From {
+enum Rest {
     /// Positions in the columns, of a region, and the start before the first.
     Columns {
         region: u32,
@@ -39,11 +39,11 @@ enum From {
     File(SortedPart),
 }
 
-impl From {
+impl Rest {
     fn is_at_end(&self) -> bool {
         match self {
-            From::Columns { at, end, .. } => at == end,
-            From::File(part) => part.is_at_end(),
+            Rest::Columns { at, end, .. } => at == end,
+            Rest::File(part) => part.is_at_end(),
         }
     }
 }
@@ -75,13 +75,13 @@ impl Windows {
         });
         let (runs, is_sorted) = match runs {
             Some(runs) => (runs, false),
-            None => (sorted_file::sort(reader, memory, tie)?.into_iter().map(From::File).collect(), true),
+            None => (sorted_file::sort(reader, memory, tie)?.into_iter().map(Rest::File).collect(), true),
         };
         let fits = (memory / size_of::<Call>() / runs.len().max(1)).max(1);
         let block = if is_sorted { 1 } else { reader.source.block() };
         // As many whole blocks of the source as come closest to what is read at a time.
         let block = block * (fits.min(BLOCK) / block).max(1);
-        let run = |from| Run { from, block: Vec::new(), at: 0 };
+        let run = |rest| Run { rest, block: Vec::new(), at: 0 };
         Ok(Windows {
             runs: runs.into_iter().map(run).collect(),
             block,
@@ -146,7 +146,7 @@ impl Windows {
                     continue;
                 };
                 first = Some(first.map_or(next.start, |first| first.min(next.start)));
-                if let (false, Some(last)) = (run.from.is_at_end(), run.block.last()) {
+                if let (false, Some(last)) = (run.rest.is_at_end(), run.block.last()) {
                     known_to = Some(known_to.map_or(last.start, |to| to.min(last.start)));
                 }
             }
@@ -162,7 +162,7 @@ impl Windows {
                 Some(_) => {
                     for run in &mut self.runs {
                         let is_short = run.block.last().is_some_and(|last| last.start <= first);
-                        if is_short && !run.from.is_at_end() {
+                        if is_short && !run.rest.is_at_end() {
                             run.read(reader, self.block)?;
                         }
                     }
@@ -181,27 +181,27 @@ impl Run {
     ) -> Result<(), StoredError<S::Error>> {
         self.block.drain(..self.at);
         self.at = 0;
-        match &mut self.from {
-            From::Columns { region, at, end, before_ns } => {
+        match &mut self.rest {
+            Rest::Columns { region, at, end, before_ns } => {
                 let to = (*at / block + 1).saturating_mul(block).min(*end);
                 if *at < to {
                     reader.read(*region, *at..to, before_ns, &mut self.block)?;
                 }
                 *at = to;
             }
-            From::File(part) => part.read(block, &mut self.block).map_err(StoredError::Sort)?,
+            Rest::File(part) => part.read(block, &mut self.block).map_err(StoredError::Sort)?,
         }
         Ok(())
     }
 }
 
 /// The runs of all regions in list order; `None` when a region is in no order.
-fn runs_in_columns<S>(reader: &Reader<'_, S>) -> Option<Vec<From>> {
+fn runs_in_columns<S>(reader: &Reader<'_, S>) -> Option<Vec<Rest>> {
     let mut all = Vec::new();
     for (number, region) in (0..).zip(reader.regions) {
         let runs = region.starts.runs.as_ref()?;
         let ends = runs.iter().skip(1).map(|run| run.at).chain([region.calls.end]);
-        all.extend(runs.iter().zip(ends).map(|(run, end)| From::Columns {
+        all.extend(runs.iter().zip(ends).map(|(run, end)| Rest::Columns {
             region: number,
             at: run.at,
             end,
