@@ -193,7 +193,7 @@ pub fn nest_stored_calls<S: StoredCalls>(
         visitor.begin();
         let mut reader = Reader::new(source, regions, true);
         let windows = Windows::new(&mut reader, options.memory, recorded::tie)?;
-        if let Some(paths) = recorded::nest(&mut reader, windows, visitor)? {
+        if let Some(paths) = recorded::nest(&mut reader, windows, options.known.is_some(), visitor)? {
             let known = Known { recorded: true, left_out: HashSet::new() };
             return Ok(Nested { paths, errors: Vec::new(), known });
         }

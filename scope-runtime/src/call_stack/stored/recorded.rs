@@ -38,7 +38,8 @@ struct Recorded {
     /// Per lane the calls around the last one, and it; those that have ended go when the next begins.
     open: Stacks<Open>,
     aside: Aside,
-    seen: SeenIds,
+    /// `None` where no id is known to occur twice.
+    seen: Option<SeenIds>,
 }
 
 /// Calls that others have followed on their lane although they end later or at that moment: with times as
@@ -60,13 +61,15 @@ struct Totals {
     is_negative: bool,
 }
 
-/// The paths; `None` where ids contradict each other or the times: then the intervals decide.
+/// The paths; `None` where ids contradict each other or the times: then the intervals decide. `are_unique`
+/// where that is known of the ids.
 pub(super) fn nest<S: StoredCalls>(
     reader: &mut Reader<'_, S>,
     mut windows: Windows,
+    are_unique: bool,
     visitor: &mut impl CallVisitor,
 ) -> Result<Option<PathTree>, StoredError<S::Error>> {
-    let mut recorded = Recorded::new();
+    let mut recorded = Recorded::new(are_unique);
     while windows.read(reader)? {
         recorded.open.extend_to(reader.lanes.numbers.len());
         let taken = windows.in_order(|call| match recorded.take(call) {
@@ -81,21 +84,23 @@ pub(super) fn nest<S: StoredCalls>(
         }
     }
     drop(windows);
-    let are_sparse = recorded.seen.are_too_sparse;
+    let are_sparse = recorded.seen.as_ref().is_some_and(|seen| seen.are_too_sparse);
     let Some(paths) = recorded.into_paths() else { return Ok(None) };
-    let is_unique = !are_sparse || are_unique(reader)?;
-    Ok(is_unique.then_some(paths))
+    let are_unique = !are_sparse || compare_ids(reader)?;
+    Ok(are_unique.then_some(paths))
 }
 
 impl Recorded {
-    fn new() -> Recorded {
-        let (totals, aside, seen) = Default::default();
+    fn new(are_unique: bool) -> Recorded {
+        let (totals, aside) = Default::default();
+        let seen = (!are_unique).then(SeenIds::default);
         Recorded { totals, open: Stacks::new(), aside, seen }
     }
 
     /// The path of the next call; `None` where it contradicts one before.
     fn take(&mut self, call: &Call) -> Option<PathId> {
-        if call.end < call.start || call.id < 0 || !self.seen.insert(call.id) {
+        let seen = self.seen.as_mut();
+        if call.end < call.start || call.id < 0 || !seen.is_none_or(|seen| seen.insert(call.id)) {
             return None;
         }
         let Recorded { totals, open, aside, .. } = &mut *self;
@@ -220,7 +225,7 @@ impl SeenIds {
 const AT_A_TIME: usize = 1 << 21;
 
 /// Whether no id occurs twice, however far apart they are: the column is read once for each share of them.
-fn are_unique<S: StoredCalls>(reader: &mut Reader<'_, S>) -> Result<bool, S::Error> {
+fn compare_ids<S: StoredCalls>(reader: &mut Reader<'_, S>) -> Result<bool, S::Error> {
     let calls: usize = reader.regions.iter().map(|region| region.calls.len()).sum();
     let shares = calls.div_ceil(AT_A_TIME) as u64;
     let mut values = Vec::new();
@@ -252,7 +257,7 @@ mod tests {
     /// ```
     #[test]
     fn calls_that_are_set_aside_go_when_they_have_ended() {
-        let mut recorded = Recorded::new();
+        let mut recorded = Recorded::new(false);
         recorded.open.extend_to(1);
         let mut most = 0;
         for id in 0..10_000 {

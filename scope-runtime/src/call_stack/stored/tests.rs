@@ -38,6 +38,8 @@ struct Columns {
     columns: Vec<(CallColumn, Vec<i64>)>,
     has_differences: bool,
     block: usize,
+    /// So many ids were read.
+    ids_read: usize,
 }
 
 impl Columns {
@@ -68,7 +70,7 @@ impl Columns {
             (CallColumn::Parent, optional(|region| region.parents.as_ref())),
         ];
         let columns = columns.into_iter().filter_map(|(column, values)| Some((column, values?)));
-        Columns { columns: columns.collect(), has_differences, block }
+        Columns { columns: columns.collect(), has_differences, block, ids_read: 0 }
     }
 
     fn column(&self, wanted: CallColumn) -> Option<&[i64]> {
@@ -97,6 +99,7 @@ impl StoredCalls for Columns {
         calls: Range<usize>,
         values: &mut Vec<i64>,
     ) -> Result<(), Infallible> {
+        self.ids_read += if column == CallColumn::Id { calls.len() } else { 0 };
         values.clear();
         values.extend_from_slice(&self.column(column).unwrap()[calls]);
         Ok(())
@@ -313,4 +316,18 @@ fn calls_in_no_order_are_sorted_through_a_file() {
     let ids = regions[0].ids.as_mut().unwrap();
     ids[1] = ids[0];
     assert!(!check(&regions, true, &sizes));
+}
+
+#[test]
+fn ids_are_compared_once_only() {
+    let calls: Vec<Plain> = (0..10_000).map(|call| (0, 10 * call, 5, -1, -1)).collect();
+    let mut regions = regions_of(&calls, false, false);
+    // Too far apart for a bit each.
+    number(&mut regions, 5, 1 << 45);
+    let mut columns = Columns::of(&regions, false, 64);
+    let (nested, _) = nest(&regions, &mut columns, &Options::default());
+    assert_eq!((nested.known.recorded, columns.ids_read), (true, 2 * calls.len()));
+    let known = Options { known: Some(nested.known), ..Options::default() };
+    let (again, _) = nest(&regions, &mut columns, &known);
+    assert_eq!((again.known.recorded, columns.ids_read), (true, 3 * calls.len()));
 }
