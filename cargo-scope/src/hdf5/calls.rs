@@ -51,7 +51,7 @@ impl<'a> FileCalls<'a> {
     }
 
     /// Columns are read as a whole up to another limit.
-    pub(super) fn with_small(mut source: Source<'a>, small: usize) -> Result<FileCalls<'a>, Error> {
+    pub(super) fn with_small(source: Source<'a>, small: usize) -> Result<FileCalls<'a>, Error> {
         let object = |name: &str| format!("{EVENTS}/{name}");
         let has_differences = source.has_dataset(&object(START_DELTAS))?;
         let names: &[&'static str] =
@@ -67,7 +67,8 @@ impl<'a> FileCalls<'a> {
         }
         let is_small = len.saturating_mul(8 * there.len()) <= small;
         for name in there {
-            let chunks = source.chunks(&[EVENTS, name])?;
+            let dataset = source.checked_dataset(&object(name))?;
+            let chunks = source.chunks(&object(name), &dataset)?;
             let column = if is_small {
                 // Only what is asked for will be read.
                 Column::Values(Vec::new())
@@ -75,7 +76,6 @@ impl<'a> FileCalls<'a> {
                 block = block.max(chunks.len);
                 Column::Chunks { chunks, number: usize::MAX, values: Vec::new() }
             } else {
-                let dataset = source.checked_dataset(&object(name))?;
                 let chunk = dataset.chunk_dims().unwrap_or_default().into_iter().product::<usize>();
                 if chunk > 1 {
                     block = block.max(chunk * (LEAST_BLOCK / chunk).max(1));

@@ -223,9 +223,10 @@ fn a_tree_that_shares_its_nodes_is_an_error() {
         bytes[layout + 3..layout + 11].copy_from_slice(&below.to_le_bytes());
     }
     std::fs::write(&path, bytes).unwrap();
-    for small in [0, 1 << 20] {
-        let error = with_small(&path, small).err().unwrap().to_string();
-        let begin = format!("failed to read events/start_deltas of `{}`: ", path.display());
+    let in_blocks = |small| ("events/start_deltas", with_small(&path, small).err());
+    for (object, error) in [in_blocks(0), in_blocks(1 << 20), ("region_table/names", read(&path).err())] {
+        let error = error.unwrap().to_string();
+        let begin = format!("failed to read {object} of `{}`: ", path.display());
         assert!(error.starts_with(&begin) && error.contains("has a node in two places"), "{error}");
     }
 }

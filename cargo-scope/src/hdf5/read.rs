@@ -17,7 +17,7 @@ use crate::merged::{Events, EventsFile, MergedProfile, MetadataValue, Row};
 /// When the file cannot be opened, is no profile, is damaged or truncated, is of an unknown
 /// version, or uses a filter that is not built in.
 pub fn read(path: &Path) -> Result<MergedProfile, Error> {
-    read_profile(&mut Source::open(path)?, true)
+    read_profile(&Source::open(path)?, true)
 }
 
 /// As [`read`], the file of which [`read_totals`] has read all but the calls.
@@ -25,9 +25,9 @@ pub fn read(path: &Path) -> Result<MergedProfile, Error> {
 /// # Errors
 /// Also when another file is there now.
 pub fn read_again(file: &EventsFile) -> Result<MergedProfile, Error> {
-    let mut source = Source::open(&file.path)?;
+    let source = Source::open(&file.path)?;
     source.check_is(file)?;
-    read_profile(&mut source, true)
+    read_profile(&source, true)
 }
 
 /// The same without the calls, which are read where they are when they are needed: takes memory for regions
@@ -36,10 +36,10 @@ pub fn read_again(file: &EventsFile) -> Result<MergedProfile, Error> {
 /// # Errors
 /// As for [`read`].
 pub fn read_totals(path: &Path) -> Result<MergedProfile, Error> {
-    read_profile(&mut Source::open(path)?, false)
+    read_profile(&Source::open(path)?, false)
 }
 
-fn read_profile(source: &mut Source, with_calls: bool) -> Result<MergedProfile, Error> {
+fn read_profile(source: &Source, with_calls: bool) -> Result<MergedProfile, Error> {
     let root = source.attributes(&[])?.unwrap_or_default();
     let version = schema_version(source, &root)?;
     let metadata = source.attributes(&[METADATA])?.unwrap_or_default();

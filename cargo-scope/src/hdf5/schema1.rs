@@ -8,7 +8,7 @@ use crate::merged::{MergedProfile, MetadataValue, Row};
 /// Reads the regions of all ranks.
 ///
 /// An optional column that only some regions have is filled up with -1 for the others.
-pub(super) fn read(source: &mut Source) -> Result<MergedProfile, Error> {
+pub(super) fn read(source: &Source) -> Result<MergedProfile, Error> {
     let mut profile = MergedProfile::default();
     for (rank, group) in rank_groups(source)? {
         let regions = format!("{group}/regions");
@@ -36,7 +36,7 @@ fn rank_groups(source: &Source) -> Result<Vec<(u32, String)>, Error> {
 }
 
 fn read_region(
-    source: &mut Source,
+    source: &Source,
     profile: &mut MergedProfile,
     rank: u32,
     group: &str,

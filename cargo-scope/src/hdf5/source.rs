@@ -1,5 +1,6 @@
 //! Datasets and attributes of a file that may hold anything, as vectors and rows.
 
+use std::cell::RefCell;
 use std::ops::Range;
 use std::path::Path;
 
@@ -30,7 +31,7 @@ const LARGEST_RATIO: u64 = 1032;
 pub(super) struct Source<'a> {
     path: &'a Path,
     file: H5File,
-    headers: Headers,
+    headers: RefCell<Headers>,
     /// Which file it is.
     stamp: EventsFile,
 }
@@ -47,7 +48,7 @@ impl<'a> Source<'a> {
             }
             other => broken(other.to_string()),
         })?;
-        let headers = Headers::open(path).map_err(|e| broken(e.to_string()))?;
+        let headers = RefCell::new(Headers::open(path).map_err(|e| broken(e.to_string()))?);
         let source = Source { path, file, headers, stamp };
         // It was opened more than once.
         source.check_is(&stamp_of(path)?)?;
@@ -89,19 +90,16 @@ impl<'a> Source<'a> {
     }
 
     /// Attributes of the group at `path`, from the root down; `None` when there is no such group.
-    pub(super) fn attributes(
-        &mut self,
-        path: &[&str],
-    ) -> Result<Option<Vec<(String, MetadataValue)>>, Error> {
+    pub(super) fn attributes(&self, path: &[&str]) -> Result<Option<Vec<(String, MetadataValue)>>, Error> {
         let object = format!("the attributes of /{}", path.join("/"));
         let damaged = |cause: &dyn std::fmt::Display| Error::damaged(self.path, &object, cause);
-        let Some(entries) = self.headers.attributes(path).map_err(|e| damaged(&e))? else {
+        let Some(entries) = self.headers.borrow_mut().attributes(path).map_err(|e| damaged(&e))? else {
             return Ok(None);
         };
         let mut attributes = Vec::with_capacity(entries.len());
         for entry in entries {
             let Some(attribute) = entry.readable() else { continue };
-            let value = values::value(attribute, &mut self.headers).map_err(|e| damaged(&e))?;
+            let value = values::value(attribute, &mut self.headers.borrow_mut()).map_err(|e| damaged(&e))?;
             attributes.extend(value.map(|value| (entry.name().to_string(), value)));
         }
         Ok(Some(attributes))
@@ -159,8 +157,8 @@ impl<'a> Source<'a> {
 
     /// A numeric dataset, from any integer type that holds its values.
     fn numbers<T: ReadNumeric>(&self, object: &str) -> Result<Vec<T>, Error> {
-        let dataset = self.dataset(object)?;
-        self.checked_len(object, &dataset)?;
+        let dataset = self.checked_dataset(object)?;
+        self.chunks(object, &dataset)?;
         dataset.read_numeric_as().map_err(|e| self.damaged(object, e))
     }
 
@@ -168,6 +166,7 @@ impl<'a> Source<'a> {
     /// the marks for unknown wrap around there.
     pub(super) fn integers(&self, object: &str) -> Result<Vec<i64>, Error> {
         let dataset = self.checked_dataset(object)?;
+        self.chunks(object, &dataset)?;
         match dataset.datatype() {
             Ok(DatatypeMessage::FixedPoint { size: 8, signed: true, .. }) => dataset.read_raw::<i64>(),
             Ok(DatatypeMessage::FixedPoint { size: 8, signed: false, .. }) => {
@@ -207,28 +206,27 @@ impl<'a> Source<'a> {
         Ok(dataset)
     }
 
-    /// The chunks of the dataset at `path`; `None` where they are found by its library alone.
+    /// The chunks of the dataset at `object`; `None` where they are found by its library alone.
     ///
     /// # Errors
     /// Also when the tree of chunks is damaged.
-    pub(super) fn chunks(&mut self, path: &[&str]) -> Result<Option<Chunks>, Error> {
-        let object = path.join("/");
-        let dataset = self.checked_dataset(&object)?;
+    pub(super) fn chunks(&self, object: &str, dataset: &H5Dataset) -> Result<Option<Chunks>, Error> {
         let Some(&[len]) = dataset.chunk_dims().as_deref() else { return Ok(None) };
-        let datatype = dataset.datatype().map_err(|e| self.damaged(&object, e))?;
-        let chunks = Chunks::find(&mut self.headers, path, &datatype, dataset.total_elements(), len);
-        chunks.map_err(|e| self.damaged(&object, e))
+        let datatype = dataset.datatype().map_err(|e| self.damaged(object, e))?;
+        let path: Vec<&str> = object.split('/').collect();
+        let (headers, values) = (&mut *self.headers.borrow_mut(), dataset.total_elements());
+        Chunks::find(headers, &path, &datatype, values, len).map_err(|e| self.damaged(object, e))
     }
 
     /// Reads a chunk of the dataset at `object` in place of what is in `values`.
     pub(super) fn read_chunk(
-        &mut self,
+        &self,
         object: &str,
         chunks: &mut Chunks,
         number: usize,
         values: &mut Vec<i64>,
     ) -> Result<(), Error> {
-        let read = chunks.read(&mut self.headers, number, values);
+        let read = chunks.read(&mut self.headers.borrow_mut(), number, values);
         read.map_err(|e| self.damaged(object, e))
     }
 
@@ -236,6 +234,7 @@ impl<'a> Source<'a> {
     pub(super) fn texts(&self, object: &str) -> Result<Vec<String>, Error> {
         let dataset = self.dataset(object)?;
         let len = self.checked_len(object, &dataset)?;
+        self.chunks(object, &dataset)?;
         let texts = dataset.read_strings_lossy().map_err(|e| self.damaged(object, e))?;
         if texts.len() != len {
             return Err(self.damaged(object, format!("it has {} of {len} strings", texts.len())));
