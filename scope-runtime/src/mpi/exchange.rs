@@ -157,15 +157,12 @@ impl Exchange {
         }
         self.send(from, Tag::Answer, TAKEN.to_vec())?;
         let len = usize::try_from(len).map_err(|_| GaveUp)?;
-        let mut bytes = self.receive_content(from, len.min(PIECE))?;
+        let mut bytes = Vec::new();
         while bytes.len() < len {
-            bytes.extend(self.receive_content(from, (len - bytes.len()).min(PIECE))?);
+            let piece = self.receive(from, Tag::Content, (len - bytes.len()).min(PIECE))?;
+            if bytes.is_empty() { bytes = piece } else { bytes.extend(piece) }
         }
         Ok(bytes)
-    }
-
-    fn receive_content(&self, from: u32, len: usize) -> Result<Vec<u8>, GaveUp> {
-        if len == 0 { Ok(Vec::new()) } else { self.receive(from, Tag::Content, len) }
     }
 
     /// Lets a rank know that this one offers nothing any more.

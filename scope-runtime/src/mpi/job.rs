@@ -35,8 +35,7 @@ pub(super) struct Job {
     pub(super) comm: MPI_Comm,
     pub(super) rank: u32,
     pub(super) ranks: u32,
-    /// Whether all of them write a profile when MPI ends.
-    #[cfg(feature = "mpio")]
+    /// Whether all of them write a profile when MPI ends; never without the feature `mpio`.
     writes_profile: bool,
 }
 
@@ -110,11 +109,7 @@ impl Job {
             return None;
         }
         let records = session::recorder().is_some() && STATE.load(Relaxed) == ON;
-        #[cfg(feature = "mpio")]
-        let writes_profile = own_profile::wish().unwrap_or(false);
-        #[cfg(not(feature = "mpio"))]
-        let writes_profile = false;
-        let (own, mut all) = ([i32::from(records), i32::from(writes_profile)], [0_i32; 2]);
+        let (own, mut all) = ([records, wishes_profile()].map(i32::from), [0_i32; 2]);
         let mut comm = MaybeUninit::<MPI_Comm>::uninit();
         let (mut rank, mut ranks) = (0, 0);
         // SAFETY: MPI was initialised just now; the buffers are ours, and of the type that is said.
@@ -136,7 +131,6 @@ impl Job {
             rank: rank as u32,
             ranks: ranks as u32,
             // That of a job of one rank is written at its very end.
-            #[cfg(feature = "mpio")]
             writes_profile: all[1] == 1 && ranks > 1,
         })
     }
@@ -155,18 +149,14 @@ impl Job {
         });
         #[cfg(feature = "hdf5")]
         self.leave_profile();
-        #[cfg(feature = "mpio")]
-        let writes_profile = self.writes_profile;
-        #[cfg(not(feature = "mpio"))]
-        let writes_profile = false;
-        match self.combine(recorder, timeout, writes_profile) {
+        match self.combine(recorder, timeout) {
             Ok((totals, recording)) => {
                 if let Some(job) = totals {
                     show(&job);
                     *lock(&TOTALS) = Some(job);
                 }
                 #[cfg(feature = "mpio")]
-                if writes_profile {
+                if self.writes_profile {
                     profile::write(&self, recording, timeout);
                 }
                 #[cfg(not(feature = "mpio"))]
@@ -175,7 +165,7 @@ impl Job {
             Err(GaveUp) => {
                 self.exchange(Round::End, Duration::ZERO).give_up();
                 #[cfg(feature = "mpio")]
-                if writes_profile {
+                if self.writes_profile {
                     profile::refuse(&self);
                 }
                 if self.rank == 0 {
@@ -204,16 +194,15 @@ impl Job {
     }
 
     /// The totals of all ranks, on rank 0, and what this one has recorded so far, with its collective calls if
-    /// they are wanted.
+    /// it writes a profile.
     fn combine(
         &self,
         recorder: &'static Recorder,
         timeout: Duration,
-        keeps_collectives: bool,
     ) -> Result<(Option<JobTotals>, Recording), GaveUp> {
         // Before the totals, which are in ns of rank 0 from then on.
         note_offset(recorder, Ok(clocks::compare(&self.exchange(Round::End, timeout))?));
-        let mut recording = finalize::so_far(recorder, keeps_collectives).map_err(|problem| {
+        let mut recording = finalize::so_far(recorder, self.writes_profile).map_err(|problem| {
             report(format_args!("{problem}"));
             GaveUp
         })?;
@@ -224,6 +213,14 @@ impl Job {
         let totals = combine::combine(&exchange, JobTotals::of_rank(recording.profile()))?;
         Ok((totals, recording))
     }
+}
+
+/// Whether this rank would write a profile together with the others.
+fn wishes_profile() -> bool {
+    #[cfg(feature = "mpio")]
+    return own_profile::wish().unwrap_or(false);
+    #[cfg(not(feature = "mpio"))]
+    false
 }
 
 /// Whether the ranks are to talk to each other: `SCOPE_MPI_COMBINE`, else not where the job has several
