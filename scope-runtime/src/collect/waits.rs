@@ -6,6 +6,7 @@
 //! the times to themselves.
 
 use std::cmp::Reverse;
+#[cfg(any(test, feature = "mpio"))]
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
@@ -41,6 +42,8 @@ struct Last {
     path: u32,
     /// How many ranks have come.
     ranks: u32,
+    /// The one that was counted last, while calls are taken rank by rank.
+    newest: u32,
 }
 
 impl Last {
@@ -54,16 +57,26 @@ impl Last {
 
 impl LastArrivals {
     /// Those of a single rank.
+    #[cfg(any(test, feature = "mpio"))]
     pub(crate) fn of_rank(rank: u32, calls: &[CollectiveCall]) -> LastArrivals {
         let mut all = LastArrivals::default();
-        for call in calls {
-            let last = Last { start_ns: call.start_ns, rank, path: call.path.0, ranks: 1 };
-            all.0.entry(key(call)).or_insert(last).take(&last);
-        }
+        calls.iter().for_each(|call| all.add_call(rank, call));
         all
     }
 
+    /// Adds a call; those of a rank come together.
+    fn add_call(&mut self, rank: u32, call: &CollectiveCall) {
+        let last = Last { start_ns: call.start_ns, rank, path: call.path.0, ranks: 1, newest: rank };
+        let known = self.0.entry(key(call)).or_insert(last);
+        if known.newest != rank {
+            known.newest = rank;
+            known.ranks = known.ranks.saturating_add(1);
+        }
+        known.take(&last);
+    }
+
     /// Adds those of other ranks.
+    #[cfg(any(test, feature = "mpio"))]
     pub(crate) fn add(&mut self, other: LastArrivals) {
         for (key, last) in other.0 {
             match self.0.entry(key) {
@@ -72,6 +85,7 @@ impl LastArrivals {
                     let known = entry.get_mut();
                     known.take(&last);
                     known.ranks = known.ranks.saturating_add(last.ranks);
+                    known.newest = known.rank;
                 }
             }
         }
@@ -102,8 +116,8 @@ impl LastArrivals {
         let mut all = LastArrivals::default();
         while !fields.0.is_empty() {
             let (key, start_ns) = (fields.u64()?, fields.u64()?.cast_signed());
-            let last = Last { start_ns, rank: fields.u32()?, path: fields.u32()?, ranks: fields.u32()? };
-            all.0.insert(key, last);
+            let (rank, path, ranks) = (fields.u32()?, fields.u32()?, fields.u32()?);
+            all.0.insert(key, Last { start_ns, rank, path, ranks, newest: rank });
         }
         Some(all)
     }
@@ -193,8 +207,8 @@ impl Waits {
     /// # Errors
     /// When there is no room to keep them.
     pub(super) fn add(&mut self, rank: u32, calls: &[CollectiveCall]) -> io::Result<()> {
-        self.last.add(LastArrivals::of_rank(rank, calls));
         for call in calls {
+            self.last.add_call(rank, call);
             self.arrivals.write_all(&Arrival::of_call(rank, call).to_bytes())?;
             self.count += 1;
         }
