@@ -127,13 +127,18 @@ fn end_of_run(region: &RegionCalls<'_>, from: usize) -> usize {
     end.unwrap_or(region.len())
 }
 
+/// At how many calls a window is aimed where there are `runs` runs.
+pub(super) fn calls_of_window(runs: usize) -> usize {
+    (runs * CALLS_PER_VISIT).clamp(WINDOW, LARGEST_WINDOW)
+}
+
 /// Starts at which one window ends and the next begins, ascending.
 fn cut_windows(regions: &[RegionCalls<'_>], runs: &[Run]) -> Vec<i64> {
     let starts = |run: &Run| &regions[run.region as usize].starts[run.at..run.end];
     let mut sample: Vec<i64> =
         runs.iter().flat_map(|run| starts(run).iter().skip(SAMPLE / 2).step_by(SAMPLE)).copied().collect();
     sample.sort_unstable();
-    let window = (runs.len() * CALLS_PER_VISIT).clamp(WINDOW, LARGEST_WINDOW);
+    let window = calls_of_window(runs.len());
     let per_window = window / SAMPLE;
     let mut cuts: Vec<i64> = sample.into_iter().skip(per_window).step_by(per_window).collect();
     cuts.dedup();

@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use super::super::lanes::{UNKNOWN_LANE, lane_number};
 use super::super::sort::Starting;
+use super::windows::Tie;
 use super::{CallColumn, StoredCalls, StoredRegion};
 
 /// A call while it is put in order.
@@ -21,6 +22,13 @@ pub(super) struct Call {
     pub(super) region: u32,
     /// Position in [`Lanes::numbers`].
     pub(super) lane: u32,
+}
+
+impl Call {
+    /// Decides the order of calls; `tie` of those that start together, then the list.
+    pub(super) fn order(&self, tie: Tie) -> (i64, u64, u32, u32) {
+        (self.start, tie(self), self.region, self.call)
+    }
 }
 
 impl Starting for Call {

@@ -22,7 +22,6 @@ mod tests;
 mod windows;
 
 use std::collections::HashSet;
-use std::fmt;
 use std::io;
 use std::ops::Range;
 
@@ -160,18 +159,6 @@ impl<E> From<E> for StoredError<E> {
         StoredError::Read(error)
     }
 }
-
-impl<E: fmt::Display> fmt::Display for StoredError<E> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            StoredError::Read(error) => error.fmt(f),
-            StoredError::Nesting(error) => error.fmt(f),
-            StoredError::Sort(error) => write!(f, "failed to sort calls in a temporary file: {error}"),
-        }
-    }
-}
-
-impl<E: fmt::Debug + fmt::Display> std::error::Error for StoredError<E> {}
 
 /// Finds the call paths of one rank, its regions being in list order; lanes that do not nest are left out.
 ///

@@ -45,7 +45,7 @@ pub(super) fn sort<S: StoredCalls>(
 }
 
 fn write(calls: &mut Vec<Call>, file: &Rc<File>, tie: Tie) -> io::Result<SortedPart> {
-    calls.sort_unstable_by_key(|call| (call.start, tie(call), call.region, call.call));
+    calls.sort_unstable_by_key(|call| call.order(tie));
     let at = (&**file).seek(SeekFrom::End(0))?;
     let mut out = io::BufWriter::with_capacity(1 << 18, &**file);
     for call in &*calls {

@@ -6,13 +6,9 @@ use super::StoredCalls;
 use super::StoredError;
 use super::blocks::{Call, Reader};
 use super::sorted_file::{self, SortedPart};
+use crate::call_stack::order::calls_of_window;
 use crate::call_stack::sort::Sorter;
 
-/// A window is aimed at this many calls at least, and at most at four times as many: with many runs at more, so
-/// that a visit to a run pays.
-const WINDOW: usize = 2048;
-const LARGEST_WINDOW: usize = 8192;
-const CALLS_PER_VISIT: usize = 16;
 /// Calls read at a time where the source does not mind.
 const BLOCK: usize = 1024;
 
@@ -69,18 +65,15 @@ impl Windows {
         memory: usize,
         tie: Tie,
     ) -> Result<Windows, StoredError<S::Error>> {
-        let runs = runs_in_columns(reader).filter(|runs| {
-            let fits = memory / size_of::<Call>() / runs.len().max(1);
-            reader.source.block() <= fits && fits > 0
-        });
+        let fits = |runs: &Vec<Rest>| memory / size_of::<Call>() / runs.len().max(1);
+        let runs = runs_in_columns(reader).filter(|runs| reader.source.block().max(1) <= fits(runs));
         let (runs, is_sorted) = match runs {
             Some(runs) => (runs, false),
             None => (sorted_file::sort(reader, memory, tie)?.into_iter().map(Rest::File).collect(), true),
         };
-        let fits = (memory / size_of::<Call>() / runs.len().max(1)).max(1);
         let block = if is_sorted { 1 } else { reader.source.block() };
         // As many whole blocks of the source as come closest to what is read at a time.
-        let block = block * (fits.min(BLOCK) / block).max(1);
+        let block = block * (fits(&runs).min(BLOCK) / block).max(1);
         let run = |rest| Run { rest, block: Vec::new(), at: 0 };
         Ok(Windows {
             runs: runs.into_iter().map(run).collect(),
@@ -109,7 +102,8 @@ impl Windows {
             self.window.extend_from_slice(&rest[..passed]);
             run.at += passed;
         }
-        let least = (self.runs.len() * CALLS_PER_VISIT).clamp(WINDOW, LARGEST_WINDOW);
+        // Aimed at so many calls at least, and at most at four times as many.
+        let least = calls_of_window(self.runs.len());
         if self.window.len() < least {
             self.span_ns = self.span_ns.saturating_mul(2);
         } else if self.window.len() > 4 * least {
@@ -122,7 +116,7 @@ impl Windows {
     pub(super) fn in_order<B>(&mut self, take: impl FnMut(&Call) -> ControlFlow<B>) -> ControlFlow<B> {
         let tie = self.tie;
         if self.is_sorted {
-            self.window.sort_unstable_by_key(|call| (call.start, tie(call), call.region, call.call));
+            self.window.sort_unstable_by_key(|call| call.order(tie));
             return self.window.iter().try_for_each(take);
         }
         self.sorter.sort_window(&self.window, tie).iter().try_for_each(take)
