@@ -8,7 +8,8 @@ use scope_runtime::call_stack::stored::{CallColumn, StoredCalls};
 
 use super::Error;
 use super::chunks::Chunks;
-use super::layout::{DURATIONS, END_TIMES, EVENTS, START_DELTAS, START_TIMES};
+use super::layout::{END_TIMES, EVENTS, START_DELTAS};
+use super::read::{durations_of_ends, time_columns};
 use super::source::Source;
 use crate::merged::EventsFile;
 
@@ -20,7 +21,8 @@ const LEAST_BLOCK: usize = 1 << 15;
 /// The calls of a file with schema 2 or 3.
 pub struct FileCalls<'a> {
     source: Source<'a>,
-    has_differences: bool,
+    /// The columns of ends, or durations, and of starts.
+    times: [&'static str; 2],
     /// Number of calls.
     len: usize,
     block: usize,
@@ -53,14 +55,12 @@ impl<'a> FileCalls<'a> {
     /// Columns are read as a whole up to another limit.
     pub(super) fn with_small(source: Source<'a>, small: usize) -> Result<FileCalls<'a>, Error> {
         let object = |name: &str| format!("{EVENTS}/{name}");
-        let has_differences = source.has_dataset(&object(START_DELTAS))?;
-        let names: &[&'static str] =
-            if has_differences { &[START_DELTAS, DURATIONS] } else { &[START_TIMES, END_TIMES] };
+        let times = time_columns(&source)?;
         let mut columns = HashMap::new();
         let (mut len, mut block) = (0, 1);
         let mut there = Vec::new();
-        for name in names.iter().copied().chain(OPTIONAL.map(|(_, name)| name)) {
-            if names.contains(&name) || source.has_dataset(&object(name))? {
+        for name in times.into_iter().rev().chain(OPTIONAL.map(|(_, name)| name)) {
+            if times.contains(&name) || source.has_dataset(&object(name))? {
                 len = source.len(&object(name))?;
                 there.push(name);
             }
@@ -84,7 +84,7 @@ impl<'a> FileCalls<'a> {
             };
             columns.insert(name, column);
         }
-        Ok(FileCalls { source, has_differences, len, block, columns, starts: Vec::new() })
+        Ok(FileCalls { source, times, len, block, columns, starts: Vec::new() })
     }
 
     /// Reads a part of the column called `name`.
@@ -146,7 +146,7 @@ impl StoredCalls for FileCalls<'_> {
     }
 
     fn has_differences(&self) -> bool {
-        self.has_differences
+        self.times[1] == START_DELTAS
     }
 
     fn block(&self) -> usize {
@@ -154,16 +154,17 @@ impl StoredCalls for FileCalls<'_> {
     }
 
     fn read(&mut self, column: CallColumn, calls: Range<usize>, values: &mut Vec<i64>) -> Result<(), Error> {
+        let [ends, starts] = self.times;
         match column {
-            CallColumn::Start if self.has_differences => self.read_named(START_DELTAS, calls, values),
-            CallColumn::Start => self.read_named(START_TIMES, calls, values),
-            CallColumn::Duration if self.has_differences => self.read_named(DURATIONS, calls, values),
+            CallColumn::Start => self.read_named(starts, calls, values),
             CallColumn::Duration => {
-                self.read_named(END_TIMES, calls.clone(), values)?;
-                let mut starts = std::mem::take(&mut self.starts);
-                self.read_named(START_TIMES, calls, &mut starts)?;
-                values.iter_mut().zip(&starts).for_each(|(end, start)| *end = end.wrapping_sub(*start));
-                self.starts = starts;
+                self.read_named(ends, calls.clone(), values)?;
+                if ends == END_TIMES {
+                    let mut of_calls = std::mem::take(&mut self.starts);
+                    self.read_named(starts, calls, &mut of_calls)?;
+                    durations_of_ends(values, &of_calls);
+                    self.starts = of_calls;
+                }
                 Ok(())
             }
             _ => {

@@ -168,12 +168,11 @@ fn read_aggregate_source(source: &Source, rows: &mut Vec<Row>) -> Result<(), Err
 
 /// Names and lengths of the columns of calls, all of which must be as long as the first.
 fn lengths(source: &Source) -> Result<Vec<(&'static str, usize)>, Error> {
-    let starts: &[&str] =
-        if is_delta_encoded(source)? { &[DURATIONS, START_DELTAS] } else { &[END_TIMES, START_TIMES] };
+    let times = time_columns(source)?;
     let mut lengths = Vec::new();
-    for name in starts.iter().copied().chain(OPTIONAL_EVENTS.iter().map(|column| column.name)) {
+    for name in times.into_iter().chain(OPTIONAL_EVENTS.iter().map(|column| column.name)) {
         let object = format!("{EVENTS}/{name}");
-        if starts.contains(&name) || source.has_dataset(&object)? {
+        if times.contains(&name) || source.has_dataset(&object)? {
             lengths.push((name, source.len(&object)?));
         }
     }
@@ -184,20 +183,28 @@ fn lengths(source: &Source) -> Result<Vec<(&'static str, usize)>, Error> {
 /// differences of schema 3 need the rows, and are summed later.
 fn read_events(source: &Source) -> Result<Events, Error> {
     let column = |name: &str| source.integers(&format!("{EVENTS}/{name}"));
-    let mut events = if is_delta_encoded(source)? {
-        Events { start_ns: column(START_DELTAS)?, duration_ns: column(DURATIONS)?, ..Events::default() }
-    } else {
-        let start_ns = column(START_TIMES)?;
-        let mut duration_ns = column(END_TIMES)?;
-        duration_ns.iter_mut().zip(&start_ns).for_each(|(end, start)| *end = end.wrapping_sub(*start));
-        Events { start_ns, duration_ns, ..Events::default() }
-    };
+    let [ends, starts] = time_columns(source)?;
+    let (start_ns, mut duration_ns) = (column(starts)?, column(ends)?);
+    if ends == END_TIMES {
+        durations_of_ends(&mut duration_ns, &start_ns);
+    }
+    let mut events = Events { start_ns, duration_ns, ..Events::default() };
     for optional in OPTIONAL_EVENTS {
         if source.has_dataset(&format!("{EVENTS}/{}", optional.name))? {
             (optional.set)(&mut events, column(optional.name)?);
         }
     }
     Ok(events)
+}
+
+/// Makes durations of the ends of calls.
+pub(super) fn durations_of_ends(ends: &mut [i64], starts: &[i64]) {
+    ends.iter_mut().zip(starts).for_each(|(end, start)| *end = end.wrapping_sub(*start));
+}
+
+/// The columns of ends, or durations, and of starts.
+pub(super) fn time_columns(source: &Source) -> Result<[&'static str; 2], Error> {
+    Ok(if is_delta_encoded(source)? { [DURATIONS, START_DELTAS] } else { [END_TIMES, START_TIMES] })
 }
 
 /// Whether starts are differences is a matter of which column is there, not of the version.
