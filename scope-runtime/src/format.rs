@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64};
 /// First bytes of every recording.
 pub(crate) const MAGIC: [u8; 8] = *b"SCOPEREC";
 /// Version of the layout described here; a reader refuses any other.
-pub const FORMAT_VERSION: u32 = 2;
+pub const FORMAT_VERSION: u32 = 3;
 /// Size of the header, and the alignment of pool segments.
 pub(crate) const PAGE: u64 = 4096;
 /// Alignment of blocks.
@@ -126,8 +126,6 @@ pub(crate) mod code {
     /// Two words: the first poll of an instance of an async region begins; the second word is its
     /// number and region, see [`instance_word`].
     pub(crate) const FIRST_POLL: u64 = 5;
-    /// Two words: a later poll begins, or the drop of an instance that had not completed.
-    pub(crate) const POLL: u64 = 6;
     /// Two words: the innermost poll ends, and with it what is open inside; as many frames are open
     /// after that as the second word says.
     pub(crate) const POLL_END: u64 = 7;
@@ -164,8 +162,10 @@ pub(crate) mod code {
     /// [`message_word`](super::message_word).
     pub(crate) const MESSAGE: u64 = 18;
     pub(crate) const LAST_MESSAGE: u64 = MESSAGE + 4;
-    /// The innermost open region ends. Next to the codes of regions, so that one subtraction makes a
-    /// short code of either (`pack.rs`).
+    /// Two words: a later poll begins, or the drop of an instance that had not completed. Next to the codes
+    /// of regions, as is the following one, so that one subtraction makes a short code of any (`pack.rs`).
+    pub(crate) const POLL: u64 = FIRST_REGION - 2;
+    /// The innermost open region ends.
     pub(crate) const LEAVE: u64 = FIRST_REGION - 1;
     /// Codes from here on enter the region of that number less this one.
     pub(crate) const FIRST_REGION: u64 = 256;
@@ -178,7 +178,7 @@ pub(crate) mod code {
 /// Whether an event of this code has a second word.
 #[inline]
 pub(crate) fn has_payload(code: u64) -> bool {
-    (code::CLOSE_TO..=code::COLLECTIVE).contains(&code)
+    code == code::POLL || (code::CLOSE_TO..=code::COLLECTIVE).contains(&code)
 }
 
 /// An instance of an async region in one word: its number in the upper bits, the region's code below.

@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll};
 
 use crate::lane::{self, Instance, PollEnd, STATE};
-use crate::region::{self, Site};
+use crate::region::{self, Region, Site};
 
 /// Measures futures.
 pub trait ScopeFuture: Future + Sized {
@@ -57,28 +57,6 @@ pub struct InRegion<F> {
 // that it goes through, and a chain of async functions can have 128.
 unsafe impl<F: Send> Send for InRegion<F> {}
 
-#[derive(Clone, Copy)]
-enum Region {
-    Site(&'static Site),
-    Code(u64),
-}
-
-impl Region {
-    fn code(self) -> u64 {
-        match self {
-            Region::Site(site) => site.code(),
-            Region::Code(code) => code,
-        }
-    }
-
-    fn register(self) -> u64 {
-        match self {
-            Region::Site(site) => site.register(),
-            Region::Code(code) => code,
-        }
-    }
-}
-
 impl Site {
     /// Measures `future` as an async region.
     #[doc(hidden)]
@@ -92,10 +70,10 @@ impl Site {
     #[doc(hidden)]
     pub fn call<F: Future>(&'static self, call: impl FnOnce() -> F) -> InRegion<F> {
         let (mut instance, region, made_at) = (Instance::NEW, Region::Site(self), lane::here());
-        let poll = instance.begin_poll(region.code(), made_at, || region.register());
+        let is_recorded = instance.begin_poll(region, made_at);
         // Where the call panics, that is its end.
         let end = PollEnd::Cancelled;
-        let mut polling = poll.map(|poll| Polling { instance: &mut instance, poll, end });
+        let mut polling = is_recorded.then(|| Polling { instance: &mut instance, end });
         let future = call();
         if let Some(polling) = &mut polling {
             polling.end = PollEnd::Pending;
@@ -120,14 +98,13 @@ impl<F> InRegion<F> {
 /// Ends the poll also when it panics.
 struct Polling<'a> {
     instance: &'a mut Instance,
-    poll: lane::Poll,
     end: PollEnd,
 }
 
 impl Drop for Polling<'_> {
     #[inline]
     fn drop(&mut self) {
-        self.instance.end_poll(self.poll, self.end);
+        self.instance.end_poll(self.end);
     }
 }
 
@@ -139,10 +116,10 @@ impl<F: Future> Future for InRegion<F> {
         let InRegion { future, region, instance, made_at } = unsafe { self.get_unchecked_mut() };
         // SAFETY: it is pinned as it is a part of what is, and dropped in its place only.
         let future = unsafe { Pin::new_unchecked(&mut **future) };
-        let Some(poll) = instance.begin_poll(region.code(), *made_at, || region.register()) else {
+        if !instance.begin_poll(*region, *made_at) {
             return future.poll(context);
-        };
-        let mut polling = Polling { instance, poll, end: PollEnd::Pending };
+        }
+        let mut polling = Polling { instance, end: PollEnd::Pending };
         let result = future.poll(context);
         if result.is_ready() {
             polling.end = PollEnd::Completed;
@@ -154,9 +131,8 @@ impl<F: Future> Future for InRegion<F> {
 impl<F> Drop for InRegion<F> {
     fn drop(&mut self) {
         // What destructors do in a future that is dropped half-way belongs to its call.
-        let poll = if self.instance.is_open() { self.instance.begin_poll(0, 0, || 0) } else { None };
-        let _polling =
-            poll.map(|poll| Polling { instance: &mut self.instance, poll, end: PollEnd::Cancelled });
+        let is_recorded = self.instance.is_open() && self.instance.begin_later_poll();
+        let _polling = is_recorded.then(|| Polling { instance: &mut self.instance, end: PollEnd::Cancelled });
         // SAFETY: it is dropped here only, and not used any more.
         unsafe { ManuallyDrop::drop(&mut self.future) };
     }

@@ -28,7 +28,7 @@ use crate::session;
 use crate::sink::Sink;
 
 use guards::{Epoch, depth_of};
-pub(crate) use instance::{Instance, Poll, PollEnd};
+pub(crate) use instance::{Instance, PollEnd};
 #[cfg(feature = "tracing")]
 pub(crate) use spans::{Span, SpanKey};
 
@@ -90,8 +90,6 @@ struct ColdLane {
     /// Tokens of guards that were dropped while another context than theirs ran.
     late: ManuallyDrop<RefCell<Vec<u64>>>,
     has_late: Cell<bool>,
-    /// Counts the forks that made this process.
-    generation: Cell<u32>,
 }
 
 /// An event has two words at most.
@@ -123,10 +121,19 @@ thread_local! {
                 epochs: ManuallyDrop::new(RefCell::new(Vec::new())),
                 late: ManuallyDrop::new(RefCell::new(Vec::new())),
                 has_late: Cell::new(false),
-                generation: Cell::new(0),
             },
         }
     };
+}
+
+/// Runs `work` with the calling thread's lane.
+#[inline(always)]
+fn with_lane<T>(work: impl FnOnce(&Lane) -> T) -> T {
+    // Through a pointer, since `with` is not inlined around work of any size, and then asks for the
+    // address by a call.
+    let lane = LANE.with(std::ptr::from_ref);
+    // SAFETY: a lane has no destructor, so it is there until its thread ends, which is this one.
+    work(unsafe { &*lane })
 }
 
 /// Keeps a region open; leaving it is dropping this.
@@ -191,7 +198,7 @@ pub(crate) fn enter_site(site: &'static Site) -> Guard {
     if cfg!(feature = "off") || STATE.load(Relaxed) == OFF {
         return Guard::new(0);
     }
-    LANE.with(|lane| {
+    with_lane(|lane| {
         let short = site.short_code();
         if short != 0 && lane.push(short) {
             return Guard::new(lane.deepen());
@@ -211,7 +218,7 @@ fn enter_site_cold(site: &'static Site) -> Guard {
 
 /// Enters with room made and the lane opened as need be. `code_of_region` may register it.
 fn enter_cold(code_of_region: impl FnOnce() -> u64) -> Guard {
-    LANE.with(|lane| {
+    with_lane(|lane| {
         let token = lane.in_cold_path(|recorder| {
             let code = code_of_region();
             lane.push_cold(recorder, code).map(|_| lane.deepen())
@@ -227,7 +234,7 @@ fn enter_cold(code_of_region: impl FnOnce() -> u64) -> Guard {
 
 #[inline]
 fn leave(token: u64) {
-    LANE.with(|lane| {
+    with_lane(|lane| {
         if lane.token.get() != token || !lane.push(pack::LEAVE) {
             return leave_cold(token);
         }
@@ -238,7 +245,7 @@ fn leave(token: u64) {
 #[cold]
 #[inline(never)]
 fn leave_cold(token: u64) {
-    LANE.with(|lane| {
+    with_lane(|lane| {
         lane.in_cold_path(|recorder| {
             if lane.is_of_context(token) {
                 lane.close(recorder, token);
@@ -284,6 +291,16 @@ impl Lane {
         }
         self.store(WORD, ticks << CODE_BITS | code);
         self.last.set(now);
+        true
+    }
+
+    /// Stores that an instance is polled again; whether it could be kept.
+    #[inline]
+    fn push_poll(&self, instance: u64) -> bool {
+        if !self.push(pack::POLL) {
+            return self.push_two_cold(code::POLL, instance).is_some();
+        }
+        self.store(SECOND, instance | PAYLOAD);
         true
     }
 
@@ -475,7 +492,6 @@ impl Lane {
         self.cold.has_late.set(false);
         #[cfg(feature = "tracing")]
         self.spans.clear();
-        self.cold.generation.set(self.cold.generation.get() + 1);
         self.below.set(0);
         self.started_at.set(0);
         self.context.set(0);
@@ -486,7 +502,7 @@ impl Lane {
 /// Says that the innermost call of the calling thread moved a message, without a look at the clock.
 #[cfg(feature = "mpi")]
 pub(crate) fn note_message(kind: MessageKind, word: u64) {
-    LANE.with(|lane| {
+    with_lane(|lane| {
         let has_room = lane.cursor.get() < lane.end.get();
         if has_room || lane.in_cold_path(|recorder| lane.begin_chunk(recorder).then_some(())).is_some() {
             lane.store(pack::MESSAGE + ((kind as u32) << SHORT_BITS), word);
@@ -497,7 +513,7 @@ pub(crate) fn note_message(kind: MessageKind, word: u64) {
 /// Says more of the innermost call of the calling thread, in an event of two words.
 #[cfg(feature = "mpi")]
 pub(crate) fn note(code: u64, payload: u64) {
-    let _ = LANE.with(|lane| lane.push_two(code, payload));
+    let _ = with_lane(|lane| lane.push_two(code, payload));
 }
 
 /// The position of the calling thread, if a region or a poll is open there, or where it was started;
@@ -507,7 +523,7 @@ pub(crate) fn here() -> u64 {
     if STATE.load(Relaxed) != ON {
         return 0;
     }
-    LANE.with(|lane| if lane.frames() == 0 { lane.started_at.get() } else { lane.position() })
+    with_lane(|lane| if lane.frames() == 0 { lane.started_at.get() } else { lane.position() })
 }
 
 /// Runs `work` as started at a position.
@@ -518,26 +534,26 @@ pub(crate) fn started_at<T>(position: u64, work: impl FnOnce() -> T) -> T {
     struct Back(u64);
     impl Drop for Back {
         fn drop(&mut self) {
-            LANE.with(|lane| lane.set_started_at(self.0));
+            with_lane(|lane| lane.set_started_at(self.0));
         }
     }
-    let _back = Back(LANE.with(|lane| lane.set_started_at(position)));
+    let _back = Back(with_lane(|lane| lane.set_started_at(position)));
     work()
 }
 
 /// Called by the system when a thread ends on which a lane was opened.
 pub(crate) unsafe extern "C" fn on_thread_end(_: *mut libc::c_void) {
-    LANE.with(Lane::end_thread);
+    with_lane(Lane::end_thread);
 }
 
 /// Has the calling thread, the only one of a forked child, begin afresh.
 pub(crate) fn forget_parent() {
-    LANE.with(Lane::forget);
+    with_lane(Lane::forget);
 }
 
 /// Records `work` as not to be recorded on this thread: what it calls takes no part.
 pub(crate) fn unrecorded<T>(work: impl FnOnce() -> T) -> T {
-    LANE.with(|lane| {
+    with_lane(|lane| {
         let before = lane.cold.busy.replace(true);
         let cursor = lane.cursor.replace(std::ptr::null());
         let end = lane.end.replace(std::ptr::null());
@@ -552,7 +568,7 @@ pub(crate) fn unrecorded<T>(work: impl FnOnce() -> T) -> T {
 /// Runs `work` with the events of this thread going to `items`, and none of them recorded. They need
 /// room for one item more.
 pub(crate) fn with_items_in(items: &[AtomicU32], work: impl FnOnce()) {
-    LANE.with(|lane| {
+    with_lane(|lane| {
         let [first, .., last] = items else { return };
         let busy = lane.cold.busy.replace(true);
         let (cursor, end) = (lane.cursor.replace(first), lane.end.replace(last));

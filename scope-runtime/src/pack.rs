@@ -4,7 +4,7 @@
 //! item     | ticks since the event before: 20 bits | short code: 12 bits |
 //! ```
 //!
-//! Short codes: 1 leave, 2 + n enter region n. With short code 0 a whole word follows in the next two
+//! Short codes: 1 a later poll, 2 leave, 3 + n enter region n. With short code 0 a whole word follows in the next two
 //! items, lower half first: an event of its own (the upper bits are 1), the second word of the event
 //! before (2), or a message (3 and its kind). Item 0 is one that was not written yet.
 
@@ -23,10 +23,17 @@ pub(crate) const SECOND: u32 = 2 << SHORT_BITS;
 pub(crate) const MESSAGE: u32 = 3 << SHORT_BITS;
 /// Before one of the last kind.
 const LAST_MESSAGE: u32 = MESSAGE + (((code::LAST_MESSAGE - code::MESSAGE) as u32) << SHORT_BITS);
+/// The short code of a poll that is not an instance's first; the second word follows.
+pub(crate) const POLL: u32 = 1;
 /// The short code of a leave.
-pub(crate) const LEAVE: u32 = 1;
+pub(crate) const LEAVE: u32 = 2;
+/// The short code of the first region.
+pub(crate) const FIRST_REGION: u32 = 3;
 /// Subtracting this from an event code gives its short code.
 const TO_SHORT: u64 = code::LEAVE - LEAVE as u64;
+const _: () = assert!(code::POLL - TO_SHORT == POLL as u64);
+const _: () = assert!(code::FIRST_REGION - TO_SHORT == FIRST_REGION as u64);
+
 const SHORT_MASK: u32 = (1 << SHORT_BITS) - 1;
 
 /// The short code of entering a region with this event code; 0 when it has none.
@@ -68,7 +75,8 @@ impl<I: Iterator<Item = u32>> Words<I> {
         Words { items, ticks: 0 }
     }
 
-    #[cold]
+    // Inline, so that the state of the iterator stays in registers.
+    #[inline(always)]
     fn whole(&mut self, item: u32) -> Option<Word> {
         if !(WORD..=LAST_MESSAGE).contains(&item) {
             return None;
@@ -124,7 +132,7 @@ mod tests {
     fn items_are_relative_to_the_event_before() {
         let word = event((1 << 40) - 1, code::FIRST_REGION + 9_000);
         let items = [
-            item(7, 2),
+            item(7, FIRST_REGION),
             item(0, LEAVE),
             WORD,
             word.bits() as u32,
@@ -135,16 +143,22 @@ mod tests {
             LAST_MESSAGE,
             5,
             6,
+            item(3, POLL),
+            SECOND,
+            9,
+            0,
             item(MAX_DELTA as u32 - 1, SHORT_MASK),
         ];
-        let last_region = code::FIRST_REGION + u64::from(SHORT_MASK) - 2;
+        let last_region = code::FIRST_REGION + u64::from(SHORT_MASK - FIRST_REGION);
         let expected = [
             event(7, code::FIRST_REGION),
             event(7, code::LEAVE),
             word,
             Word::from_bits(u64::MAX),
             event(6 << 32 | 5, code::LAST_MESSAGE),
-            event((1 << 40) + MAX_DELTA - 2, last_region),
+            event((1 << 40) + 2, code::POLL),
+            Word::from_bits(9),
+            event((1 << 40) + MAX_DELTA + 1, last_region),
         ];
         assert_eq!(words(&items), expected);
         assert_eq!((short_code(last_region as u32), short_code(last_region as u32 + 1)), (SHORT_MASK, 0));

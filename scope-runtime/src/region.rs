@@ -60,7 +60,7 @@ impl Site {
 
     /// A site that is in no recording, to measure what entering one costs.
     pub(crate) const fn of_nothing() -> Site {
-        let (code, short_code) = (code::FIRST_REGION as u32, pack::LEAVE + 1);
+        let (code, short_code) = (code::FIRST_REGION as u32, pack::FIRST_REGION);
         let codes = Codes { code: AtomicU32::new(code), short_code: AtomicU32::new(short_code) };
         Site { codes, ..Site::named("", "", "", 0) }
     }
@@ -100,6 +100,32 @@ impl Site {
             self.codes.short_code.store(pack::short_code(code), Relaxed);
         }
         self.code()
+    }
+}
+
+/// What names a region: its site, or its event code.
+#[derive(Clone, Copy)]
+pub(crate) enum Region {
+    Site(&'static Site),
+    Code(u64),
+}
+
+impl Region {
+    /// The event code, 0 when not registered yet.
+    #[inline]
+    pub(crate) fn code(self) -> u64 {
+        match self {
+            Region::Site(site) => site.code(),
+            Region::Code(code) => code,
+        }
+    }
+
+    /// The event code, registering the site if need be.
+    pub(crate) fn register(self) -> u64 {
+        match self {
+            Region::Site(site) => site.register(),
+            Region::Code(code) => code,
+        }
     }
 }
 

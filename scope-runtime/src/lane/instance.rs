@@ -3,27 +3,35 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use super::guards::{depth_of, epoch_of, token};
-use super::{LANE, Lane, OFF, SESSION, STATE};
+use super::{Lane, OFF, SESSION, STATE, with_lane};
 use crate::format::{MAX_INSTANCES, code, instance_word};
 use crate::pack;
+use crate::region::Region;
 
 /// How many numbers for instances a thread takes at once.
 const INSTANCES_AT_ONCE: u64 = 4096;
 /// Numbers of instances that were given to threads.
 static NEXT_INSTANCE: AtomicU64 = AtomicU64::new(0);
 
-/// An instance of an async region, between its polls.
+/// An instance of an async region.
+///
+/// Token and context do not lie side by side: the compiler would move both at once, which waits for the two
+/// stores that made them.
 #[derive(Clone, Copy, Debug)]
+#[repr(C)]
 pub(crate) struct Instance {
     state: InstanceState,
     session: u32,
+    /// While it is polled, the frames that are open outside the context in which that began.
+    below: u32,
+    /// Of the regions that were open at the end of the last poll; while it is polled, the thread's before.
+    token: u64,
     /// Number and region as events give them.
     word: u64,
+    /// As the token.
+    context: u64,
     /// Ticks at the begin of the first poll.
     start: u64,
-    /// Of the regions that were open at the end of the last poll: the token and the context.
-    token: u64,
-    context: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,15 +40,6 @@ enum InstanceState {
     Polled,
     /// It has ended, or began when nothing was recorded.
     Unrecorded,
-}
-
-/// What the end of a poll takes back.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Poll {
-    token: u64,
-    context: u64,
-    below: u32,
-    generation: u32,
 }
 
 /// How a poll ends.
@@ -53,7 +52,7 @@ pub(crate) enum PollEnd {
 
 impl Instance {
     pub(crate) const NEW: Instance =
-        Instance { state: InstanceState::New, session: 0, word: 0, start: 0, token: 0, context: 0 };
+        Instance { state: InstanceState::New, session: 0, below: 0, word: 0, start: 0, token: 0, context: 0 };
 
     /// One that is never recorded.
     pub(crate) const NONE: Instance = Instance { state: InstanceState::Unrecorded, ..Instance::NEW };
@@ -63,93 +62,105 @@ impl Instance {
         self.state == InstanceState::Polled
     }
 
-    /// A poll begins, of a region with this event code; where it is 0, `register` gives it. `made_at`
-    /// is the position at which the future was made, 0 for none.
+    /// A poll begins, of this region, whose future was made at the position `made_at`, 0 for none. Gives
+    /// whether it is recorded: its end is to be told then.
     #[inline]
-    pub(crate) fn begin_poll(
-        &mut self,
-        code: u64,
-        made_at: u64,
-        register: impl FnOnce() -> u64,
-    ) -> Option<Poll> {
+    pub(crate) fn begin_poll(&mut self, region: Region, made_at: u64) -> bool {
         match self.state {
-            InstanceState::Unrecorded => None,
-            InstanceState::New => self.begin_first_poll(code, made_at, register),
-            InstanceState::Polled if self.session != SESSION.load(Relaxed) => {
-                self.state = InstanceState::Unrecorded;
-                None
-            }
-            InstanceState::Polled => LANE.with(|lane| {
-                lane.push_two(code::POLL, self.word)?;
-                Some(lane.begin_context(self))
-            }),
+            InstanceState::Unrecorded => false,
+            InstanceState::New => self.begin_first_poll(region, made_at),
+            InstanceState::Polled => self.begin_later_poll(),
         }
     }
 
-    fn begin_first_poll(&mut self, code: u64, made_at: u64, register: impl FnOnce() -> u64) -> Option<Poll> {
-        self.state = InstanceState::Unrecorded;
-        if STATE.load(Relaxed) == OFF {
-            return None;
+    /// A poll begins that is not the first.
+    pub(crate) fn begin_later_poll(&mut self) -> bool {
+        if self.session != SESSION.load(Relaxed) {
+            self.state = InstanceState::Unrecorded;
+            return false;
         }
-        LANE.with(|lane| {
-            let code = match code {
-                0 => lane.in_cold_path(|_| Some(register()))?,
-                code => code,
-            };
-            let number = lane.next_instance()?;
-            self.word = instance_word(number, code);
-            self.start = lane.push_two(code::FIRST_POLL, self.word)?;
-            self.state = InstanceState::Polled;
-            self.session = SESSION.load(Relaxed);
-            let poll = lane.begin_context(self);
-            let link = if made_at == 0 { lane.started_at.get() } else { made_at };
-            if poll.context == 0 && link != 0 {
-                let _ = lane.push_two(code::LINK, link);
+        with_lane(|lane| {
+            let is_stored = lane.push_poll(self.word);
+            if is_stored {
+                lane.begin_context(self);
             }
-            #[cfg(feature = "tokio")]
-            if poll.context == 0
-                && let Some(task) = lane.in_cold_path(|_| tokio_task())
-            {
-                let _ = lane.push_two(code::TASK, task);
-            }
-            Some(poll)
+            is_stored
         })
+    }
+
+    fn begin_first_poll(&mut self, region: Region, made_at: u64) -> bool {
+        self.state = InstanceState::Unrecorded;
+        STATE.load(Relaxed) != OFF
+            && with_lane(|lane| self.begin_first_poll_on(lane, region, made_at)).is_some()
+    }
+
+    fn begin_first_poll_on(&mut self, lane: &Lane, region: Region, made_at: u64) -> Option<()> {
+        let code = match region.code() {
+            0 => lane.in_cold_path(|_| Some(region.register()))?,
+            code => code,
+        };
+        let number = lane.next_instance()?;
+        self.word = instance_word(number, code);
+        self.start = lane.push_two(code::FIRST_POLL, self.word)?;
+        self.state = InstanceState::Polled;
+        self.session = SESSION.load(Relaxed);
+        lane.begin_context(self);
+        // Nothing is around it where the context was that of the thread.
+        let is_task = self.context == 0;
+        let link = if made_at == 0 { lane.started_at.get() } else { made_at };
+        if is_task && link != 0 {
+            let _ = lane.push_two(code::LINK, link);
+        }
+        #[cfg(feature = "tokio")]
+        if is_task && let Some(task) = lane.in_cold_path(|_| tokio_task()) {
+            let _ = lane.push_two(code::TASK, task);
+        }
+        Some(())
     }
 
     /// The poll ends. Regions that are open in it go on at the next one.
     ///
     /// That the instance ends is an event before the end of its last poll, at whose time it counts.
-    #[inline]
-    pub(crate) fn end_poll(&mut self, poll: Poll, end: PollEnd) {
-        LANE.with(|lane| {
-            if lane.cold.generation.get() != poll.generation {
+    pub(crate) fn end_poll(&mut self, end: PollEnd) {
+        with_lane(|lane| {
+            if lane.context.get() == 0 {
                 // A forked child: what ran was in its parent's recording.
                 self.state = InstanceState::Unrecorded;
                 return;
             }
-            match end {
-                PollEnd::Pending => (self.token, self.context) = (lane.token.get(), lane.context.get()),
-                PollEnd::Completed | PollEnd::Cancelled => {
-                    self.state = InstanceState::Unrecorded;
-                    let code = if end == PollEnd::Completed { code::COMPLETED } else { code::CANCELLED };
-                    let _ = lane.push_two(code, self.start);
-                    lane.forget_context();
-                }
+            if end != PollEnd::Pending {
+                self.end(lane, end);
             }
             // With nothing left open in it, the poll is the innermost frame.
-            if depth_of(lane.token.get()) > 0 {
-                let open_after = poll.below + depth_of(poll.token);
-                let _ = lane.push_two(code::POLL_END, u64::from(open_after));
-            } else if !lane.push(pack::LEAVE) {
-                lane.leave_frame_cold();
+            if depth_of(lane.token.get()) > 0 || !lane.push(pack::LEAVE) {
+                self.end_poll_cold(lane);
             }
-            lane.token.set(poll.token);
-            lane.context.set(poll.context);
-            lane.below.set(poll.below);
+            self.token = lane.token.replace(self.token);
+            self.context = lane.context.replace(self.context);
+            lane.below.set(self.below);
             if lane.cold.has_late.get() {
                 lane.close_late();
             }
         });
+    }
+
+    /// The instance ends with this poll.
+    fn end(&mut self, lane: &Lane, end: PollEnd) {
+        self.state = InstanceState::Unrecorded;
+        let code = if end == PollEnd::Completed { code::COMPLETED } else { code::CANCELLED };
+        let _ = lane.push_two(code, self.start);
+        lane.forget_context();
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn end_poll_cold(&self, lane: &Lane) {
+        if depth_of(lane.token.get()) > 0 {
+            let open_after = self.below + depth_of(self.token);
+            let _ = lane.push_two(code::POLL_END, u64::from(open_after));
+        } else {
+            lane.in_cold_path(|recorder| lane.push_cold(recorder, code::LEAVE));
+        }
     }
 }
 
@@ -160,37 +171,26 @@ fn tokio_task() -> Option<u64> {
 }
 
 impl Lane {
-    #[cold]
-    #[inline(never)]
-    fn leave_frame_cold(&self) {
-        self.in_cold_path(|recorder| self.push_cold(recorder, code::LEAVE));
-    }
-
     /// Regions are entered in this instance from here on, whose poll was stored.
     #[inline]
-    pub(super) fn begin_context(&self, instance: &Instance) -> Poll {
-        let outer = Poll {
-            token: self.token.get(),
-            context: self.context.get(),
-            below: self.below.get(),
-            generation: self.cold.generation.get(),
-        };
-        self.below.set(self.frames() + 1);
+    fn begin_context(&self, instance: &mut Instance) {
         let open = depth_of(instance.token);
-        if open == 0 {
+        let (epoch, context) = if open == 0 {
             let epoch = self.next_epoch();
-            self.context.set(epoch);
-            self.token.set(token(epoch, 0));
+            (epoch, epoch)
         } else {
-            self.context.set(instance.context);
-            self.token.set(token(epoch_of(instance.token), 0));
+            (epoch_of(instance.token), instance.context)
+        };
+        instance.below = self.below.replace(self.frames() + 1);
+        instance.token = self.token.replace(token(epoch, 0));
+        instance.context = self.context.replace(context);
+        if open > 0 {
             let _ = self.push_two(code::RESUME, u64::from(open));
-            self.token.set(instance.token);
+            self.token.set(token(epoch, open));
         }
         if self.cold.has_late.get() {
             self.close_late();
         }
-        outer
     }
 
     /// A number for an instance that is first polled here.

@@ -19,7 +19,7 @@ use std::sync::atomic::{
     Ordering::{Acquire, Relaxed, Release},
 };
 
-use super::{LANE, Lane, SESSION, depth_of, enter_cold, here, leave};
+use super::{Lane, SESSION, depth_of, enter_cold, here, leave, with_lane};
 use crate::format::{CODE_BITS, code, instance_word};
 use crate::pack::WORD_ITEMS;
 
@@ -114,7 +114,7 @@ impl Span {
     /// The calling thread enters the span.
     #[inline]
     pub(crate) fn enter(&self, key: SpanKey) {
-        LANE.with(|lane| {
+        with_lane(|lane| {
             if self.open_on.compare_exchange(0, lane.address(), Acquire, Relaxed).is_err() {
                 return self.enter_open(lane, key);
             }
@@ -153,7 +153,7 @@ impl Span {
 
     /// It is said to follow another span. Where that is open here, it counts as made here.
     pub(crate) fn follow(&self, other: &Span) {
-        let is_open_here = LANE.with(|lane| other.open_on.load(Relaxed) == lane.address());
+        let is_open_here = with_lane(|lane| other.open_on.load(Relaxed) == lane.address());
         if is_open_here {
             self.made_at.store(here(), Relaxed);
         }
@@ -172,7 +172,7 @@ impl Span {
 
     /// Counts that the calling thread enters the span again, if it has it open.
     pub(crate) fn enter_again(&self, key: SpanKey) -> bool {
-        LANE.with(|lane| {
+        with_lane(|lane| {
             if self.open_on.load(Relaxed) == lane.address() {
                 self.again.fetch_add(1, Relaxed);
                 return true;
@@ -186,7 +186,7 @@ impl Span {
     /// The calling thread exits the span.
     #[inline]
     pub(crate) fn exit(&self, key: SpanKey) {
-        LANE.with(|lane| {
+        with_lane(|lane| {
             if self.open_on.load(Relaxed) != lane.address() {
                 lane.exit_apart(key);
             } else if self.again.load(Relaxed) > 0 {
@@ -229,7 +229,7 @@ impl Span {
         let number = self.number.load(Relaxed);
         if number != 0 {
             let part = self.parts.load(Relaxed).wrapping_sub(1);
-            LANE.with(|lane| lane.make_last_part(number - 1, part));
+            with_lane(|lane| lane.make_last_part(number - 1, part));
         }
     }
 }
