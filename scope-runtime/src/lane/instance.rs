@@ -14,24 +14,20 @@ const INSTANCES_AT_ONCE: u64 = 4096;
 static NEXT_INSTANCE: AtomicU64 = AtomicU64::new(0);
 
 /// An instance of an async region.
-///
-/// Token and context do not lie side by side: the compiler would move both at once, which waits for the two
-/// stores that made them.
 #[derive(Clone, Copy, Debug)]
-#[repr(C)]
 pub(crate) struct Instance {
     state: InstanceState,
     session: u32,
     /// While it is polled, the frames that are open outside the context in which that began.
     below: u32,
-    /// Of the regions that were open at the end of the last poll; while it is polled, the thread's before.
-    token: u64,
     /// Number and region as events give them.
     word: u64,
-    /// As the token.
-    context: u64,
     /// Ticks at the begin of the first poll.
     start: u64,
+    /// Between polls, token and context of the regions that were open at the end of the last one; while
+    /// it is polled, what they were on the thread before.
+    token: u64,
+    context: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
