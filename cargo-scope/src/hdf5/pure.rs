@@ -1,7 +1,7 @@
 //! Writing by rust-hdf5, which is Rust alone. Chunks are compressed on all cores.
 
 use std::io;
-use std::ops::Deref;
+use std::ops::{Deref, RangeInclusive};
 use std::path::Path;
 
 use rayon::prelude::*;
@@ -14,8 +14,9 @@ use scope_runtime::profile_file::{CHUNK, DEFLATE_LEVEL, Library, Numbers};
 use super::layout::{Member, STATISTICS_MEMBERS, STATISTICS_SIZE};
 use crate::merged::MetadataValue;
 
-/// Most chunks that are compressed at a time; more threads would only make more memory of it.
-const MOST_AT_A_TIME: usize = 16;
+/// Chunks that are compressed at a time: with fewer, threads spend as long being woken; with more, they
+/// would only take more memory.
+const AT_A_TIME: RangeInclusive<usize> = 8..=16;
 const NO_FILTER_LEFT_OUT: u32 = 0;
 
 /// A file that is closed without a word where it is not finished: left to its own, it would report a
@@ -93,7 +94,7 @@ impl Library for RustHdf5 {
     }
 
     fn chunks_at_a_time() -> usize {
-        rayon::current_num_threads().min(MOST_AT_A_TIME)
+        rayon::current_num_threads().clamp(*AT_A_TIME.start(), *AT_A_TIME.end())
     }
 
     fn append(column: &mut Column, values: Numbers<'_>) -> Result<(), String> {
@@ -142,7 +143,8 @@ impl Column {
     fn append(&mut self, values: Numbers<'_>) -> Result<(), Hdf5Error> {
         let packer = &self.packer;
         let chunks = (0..values.len().div_ceil(CHUNK)).into_par_iter();
-        let packed: FormatResult<Vec<Packed>> = chunks.map(|chunk| packer.pack(values, chunk)).collect();
+        let packed = chunks.map_init(Vec::new, |bytes, chunk| packer.pack(values, chunk, bytes));
+        let packed: FormatResult<Vec<Packed>> = packed.collect();
         let mut newest = None;
         for chunk in packed? {
             let known = self.packer.uniform.as_ref().map_or(&[][..], |known| &known.packed);
@@ -165,21 +167,22 @@ impl Column {
 }
 
 impl Packer {
-    /// The chunk that begins `chunk` chunks behind the first of `values`. A short one is stored whole; what is behind the end of the dataset
-    /// is never read.
-    fn pack(&self, values: Numbers<'_>, chunk: usize) -> FormatResult<Packed> {
+    /// The chunk that begins `chunk` chunks behind the first of `values`. A short one is stored whole; what
+    /// is behind the end of the dataset is never read. `bytes` is room that is used again.
+    fn pack(&self, values: Numbers<'_>, chunk: usize, bytes: &mut Vec<u8>) -> FormatResult<Packed> {
         let (first, size) = (chunk * CHUNK, values.value_bytes());
         let end = values.len().min(first + CHUNK);
-        let mut bytes = vec![0; CHUNK * size];
-        values.put(first..end, &mut bytes);
+        bytes.resize(CHUNK * size, 0);
+        values.put(first..end, bytes);
+        bytes[(end - first) * size..].fill(0);
         // All are the same where each is the same as the one before.
         if bytes[size..] != bytes[..bytes.len() - size] {
-            return Ok(Packed::Other(apply_filters(&self.filters, &bytes)?));
+            return Ok(Packed::Other(apply_filters(&self.filters, bytes)?));
         }
         if self.uniform.as_ref().is_some_and(|known| known.value == bytes[..size]) {
             return Ok(Packed::Known);
         }
-        let packed = apply_filters(&self.filters, &bytes)?;
+        let packed = apply_filters(&self.filters, bytes)?;
         Ok(Packed::Uniform(Uniform { value: bytes[..size].to_vec(), packed }))
     }
 }
