@@ -12,7 +12,7 @@ use scope_runtime::profile::Profile;
 use scope_runtime::recording::Recording;
 
 pub use self::by_program::{OfProgram, by_program};
-use crate::collect::{Merger, RunInfo};
+use crate::collect::{self, Merger, RunInfo};
 use crate::hdf5::ProfileWriter;
 use crate::merged::MergedProfile;
 use crate::names::listed;
@@ -95,7 +95,23 @@ pub fn merge(
     ending: Option<Ending>,
     into: &Path,
 ) -> anyhow::Result<Collected> {
-    let (mut merger, mut file) = (Merger::default(), ProfileWriter::create(into)?);
+    match merge_by(Merger::default(), paths, others, run, ending, into) {
+        Err(error) if matches!(error.downcast_ref(), Some(collect::Error::WrongTotals { .. })) => {
+            merge_by(Merger::that_counts(), paths, others, run, ending, into)
+        }
+        merged => merged,
+    }
+}
+
+fn merge_by(
+    mut merger: Merger,
+    paths: &[PathBuf],
+    others: &[PathBuf],
+    run: &RunInfo,
+    ending: Option<Ending>,
+    into: &Path,
+) -> anyhow::Result<Collected> {
+    let mut file = ProfileWriter::create(into)?;
     let (mut notes, mut incomplete) = (Vec::new(), false);
     for path in paths {
         let recording = match Recording::open(path) {
@@ -107,8 +123,7 @@ pub fn merge(
             }
         };
         incomplete |= describe(path, &recording, ending, &mut notes);
-        let piece = merger.add(path, &recording)?;
-        file.append(&merger.rows()[piece.rows], &piece.events)?;
+        merger.add(path, &recording, &mut file)?;
     }
     missing_ranks(&merger, &mut notes);
     if let Some(first) = others.first() {

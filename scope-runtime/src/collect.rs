@@ -22,7 +22,7 @@ use crate::recording::{CallLink, CallSink, Info, Recording, Tasks};
 use crate::totals::PathTree;
 
 pub(crate) use self::part::Part;
-use self::rank::RegionRun;
+use self::rank::{Counting, Failure, RegionRun};
 #[cfg(feature = "mpio")]
 pub(crate) use self::share::Share;
 use self::source::Sources;
@@ -30,6 +30,7 @@ use self::source::Sources;
 pub(crate) use self::waits::LastArrivals;
 use self::waits::Waits;
 use crate::merged::{ClockRow, Events, MergedProfile, MessageRow, Row, ThreadRow};
+use crate::profile_file::{self, Library, ProfileWriter};
 
 /// What only the caller knows about a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -135,12 +136,32 @@ pub enum Error {
     /// What ranks are compared by could not be kept until all were read.
     #[error("failed to keep the times of collective calls in a temporary file (TMPDIR says where): {0}")]
     Arrivals(#[from] std::io::Error),
+    /// The file that the calls go to could not be written.
+    #[error(transparent)]
+    File(#[from] profile_file::Error),
+    /// A recording whose totals are not those of its calls.
+    #[error("the totals of `{}` are not those of its calls", path.display())]
+    WrongTotals {
+        /// The recording.
+        path: PathBuf,
+    },
     /// A recording that has other calls each time it is looked at.
     #[error("`{}` changes while it is read: wait for its program to end", path.display())]
     ChangedRecording {
         /// The recording.
         path: PathBuf,
     },
+}
+
+impl Error {
+    fn of(failure: Failure, path: &Path) -> Error {
+        let path = path.to_path_buf();
+        match failure {
+            Failure::Dangling { lane, call, what } => Error::DamagedRecording { path, lane, call, what },
+            Failure::Miscounted => Error::ChangedRecording { path },
+            Failure::File(error) => Error::File(error),
+        }
+    }
 }
 
 /// Merges one recording per rank, in any order, each with the path that it was read from, into a
@@ -156,18 +177,12 @@ pub fn merge<P: AsRef<Path>, R: RankRecording>(
     ranks.sort_by_key(|(_, recording)| recording.info().rank);
     let (mut merger, mut events) = (Merger::default(), Events::default());
     for (path, recording) in ranks {
-        events.append(merger.add(path.as_ref(), recording)?.events);
+        let (part, calls) = Part::of(path.as_ref(), recording)?;
+        merger.add_part(part)?;
+        merger.waits.add(recording.info().rank, &recording.profile().collectives)?;
+        events.append(calls);
     }
     Ok(MergedProfile { events, ..merger.finish(run)? })
-}
-
-/// The calls of one rank.
-#[derive(Debug)]
-pub struct Piece {
-    /// Their rows in [`Merger::rows`].
-    pub rows: Range<usize>,
-    /// Their columns.
-    pub events: Events,
 }
 
 /// Takes the recordings of the ranks one after the other; of each only what does not grow with its
@@ -185,19 +200,45 @@ pub struct Merger {
     parts: Vec<Part>,
     calls: usize,
     waits: Waits,
+    counting: Counting,
 }
 
 impl Merger {
-    /// Adds the recording of a rank.
+    /// One that looks at all calls before it places them, in place of believing totals.
+    pub fn that_counts() -> Merger {
+        Merger { counting: Counting::ByCalls, ..Merger::default() }
+    }
+
+    /// Adds the recording of a rank, whose calls go to `file`, no more of them being in memory than lie in
+    /// chunks of which others are still to come.
     ///
     /// # Errors
-    /// When there was one of this rank, a call refers to a region or a parent that is not there, or the
+    /// When there was one of this rank, a call refers to a region or a parent that is not there, or the file
+    /// cannot be written. [`Error::WrongTotals`] where the totals of the recording turn out to be wrong:
+    /// then all is to be done again by one [that counts](Self::that_counts), which fails only where the
     /// recording changes meanwhile.
-    pub fn add(&mut self, path: &Path, recording: &impl RankRecording) -> Result<Piece, Error> {
-        let (part, events) = Part::of(path, recording)?;
-        let rows = self.add_part(part)?;
+    pub fn add<L: Library>(
+        &mut self,
+        path: &Path,
+        recording: &impl RankRecording,
+        file: &mut ProfileWriter<L>,
+    ) -> Result<(), Error> {
+        let placed = rank::into_file(recording, self.counting, file);
+        let (runs, statistics) = placed
+            .map_err(|failure| match failure {
+                Failure::Miscounted if self.counting == Counting::ByTotals => {
+                    Error::WrongTotals { path: path.to_path_buf() }
+                }
+                other => Error::of(other, path),
+            })?
+            .into_iter()
+            .unzip::<_, _, Vec<_>, Vec<_>>();
+        let rows = self.add_part(Part::new(path, recording, runs))?;
+        for (row, statistics) in self.profile.rows[rows].iter().zip(statistics) {
+            file.note_statistics(row, statistics);
+        }
         self.waits.add(recording.info().rank, &recording.profile().collectives)?;
-        Ok(Piece { rows, events })
+        Ok(())
     }
 
     /// Adds a rank whose calls are elsewhere; gives its rows in [`Merger::rows`].

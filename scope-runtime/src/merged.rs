@@ -483,30 +483,125 @@ pub struct Statistics {
 impl Statistics {
     /// Statistics of calls with these starts and durations, in stored order.
     fn of(start_ns: &[i64], duration_ns: &[i64]) -> Statistics {
-        let (Some(&first_ns), Some(&last_ns)) = (duration_ns.first(), duration_ns.last()) else {
-            return Statistics::default();
-        };
-        let (mut sum, mut min_ns, mut max_ns) = (0i128, i64::MAX, i64::MIN);
-        let (mut start_min_ns, mut end_max_ns) = (i64::MAX, i64::MIN);
-        for (&start_ns, &ns) in start_ns.iter().zip(duration_ns) {
-            sum += i128::from(ns);
-            (min_ns, max_ns) = (min_ns.min(ns), max_ns.max(ns));
-            start_min_ns = start_min_ns.min(start_ns);
-            end_max_ns = end_max_ns.max(start_ns.wrapping_add(ns));
+        let mut sums = StatisticsSums::default();
+        start_ns.iter().zip(duration_ns).for_each(|(&start_ns, &ns)| sums.add(start_ns, ns));
+        sums.first_ns = duration_ns.first().copied().unwrap_or_default();
+        sums.last_ns = duration_ns.last().copied().unwrap_or_default();
+        sums.statistics()
+    }
+}
+
+/// What statistics are made of, call by call in any order.
+#[derive(Clone, Debug)]
+pub(crate) struct StatisticsSums {
+    /// As stored, for who adds the calls to say.
+    pub(crate) first_ns: i64,
+    pub(crate) last_ns: i64,
+    calls: u64,
+    min_ns: i64,
+    max_ns: i64,
+    start_min_ns: i64,
+    end_max_ns: i64,
+    /// One of the durations, and what the others are more than that: their sum, and that of their squares.
+    base: i64,
+    over_base: i128,
+    squares: u128,
+}
+
+impl Default for StatisticsSums {
+    fn default() -> StatisticsSums {
+        StatisticsSums {
+            first_ns: 0,
+            last_ns: 0,
+            calls: 0,
+            min_ns: i64::MAX,
+            max_ns: i64::MIN,
+            start_min_ns: i64::MAX,
+            end_max_ns: i64::MIN,
+            base: 0,
+            over_base: 0,
+            squares: 0,
         }
-        let mean_ns = sum as f64 / duration_ns.len() as f64;
+    }
+}
+
+impl StatisticsSums {
+    /// Adds a call.
+    #[inline]
+    pub(crate) fn add(&mut self, start_ns: i64, ns: i64) {
+        if self.calls == 0 {
+            self.base = ns;
+        }
+        self.calls += 1;
+        let over_base = i128::from(ns) - i128::from(self.base);
+        self.over_base += over_base;
+        // A product of two small numbers is one instruction.
+        let distance = over_base.unsigned_abs();
+        let square = match u64::try_from(distance) {
+            Ok(small) => u128::from(small) * u128::from(small),
+            Err(_) => u128::MAX,
+        };
+        self.squares = self.squares.saturating_add(square);
+        (self.min_ns, self.max_ns) = (self.min_ns.min(ns), self.max_ns.max(ns));
+        self.start_min_ns = self.start_min_ns.min(start_ns);
+        self.end_max_ns = self.end_max_ns.max(start_ns.wrapping_add(ns));
+    }
+
+    /// All zero without calls.
+    pub(crate) fn statistics(&self) -> Statistics {
+        if self.calls == 0 {
+            return Statistics::default();
+        }
+        let sum = i128::from(self.base) * i128::from(self.calls) + self.over_base;
         Statistics {
             total_ns: sum.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64,
-            min_ns,
-            max_ns,
-            first_ns,
-            last_ns,
-            start_min_ns,
-            end_max_ns,
+            min_ns: self.min_ns,
+            max_ns: self.max_ns,
+            first_ns: self.first_ns,
+            last_ns: self.last_ns,
+            start_min_ns: self.start_min_ns,
+            end_max_ns: self.end_max_ns,
             gpu_count: 0,
             gpu_total_ns: 0,
-            mean_ns,
-            m2_ns2: duration_ns.iter().map(|&ns| (ns as f64 - mean_ns).powi(2)).sum(),
+            mean_ns: sum as f64 / self.calls as f64,
+            m2_ns2: self.squared_deviations(),
+        }
+    }
+
+    /// With n calls, (n x squares - over_base^2) / n; exact up to the division unless the numbers are huge, so
+    /// that neither the order of calls nor the base matters.
+    fn squared_deviations(&self) -> f64 {
+        let calls = u128::from(self.calls);
+        let square = self.over_base.checked_mul(self.over_base).map(i128::unsigned_abs);
+        match self.squares.checked_mul(calls).zip(square) {
+            Some((squares, square)) => (squares - square) as f64 / calls as f64,
+            None => {
+                let over_base = self.over_base as f64;
+                (self.squares as f64 - over_base / calls as f64 * over_base).max(0.0)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn deviations_are_those_from_the_mean_in_any_order() {
+        let two_years = 63_072_000_000_000_000;
+        let lists: [&[i64]; 5] =
+            [&[7], &[1, 2, 4], &[-3, 5], &[two_years, two_years + 3, two_years + 6], &[i64::MIN, i64::MAX]];
+        let squares = [0.0, 14.0 / 3.0, 32.0, 18.0, 2f64.powi(127)];
+        for (durations, squares) in lists.into_iter().zip(squares) {
+            let statistics = Statistics::of(&vec![0; durations.len()], durations);
+            assert_eq!(statistics.m2_ns2, squares, "{durations:?}");
+            let mean =
+                durations.iter().map(|&ns| i128::from(ns)).sum::<i128>() as f64 / durations.len() as f64;
+            assert_eq!(statistics.mean_ns, mean, "{durations:?}");
+            let backwards: Vec<i64> = durations.iter().rev().copied().collect();
+            let backwards = Statistics::of(&vec![0; durations.len()], &backwards);
+            assert_eq!((backwards.m2_ns2, backwards.mean_ns), (squares, mean), "{durations:?}");
         }
     }
 }

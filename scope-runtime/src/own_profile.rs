@@ -8,7 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use crate::collect::{Merger, RunInfo};
+use crate::collect::{self, Merger, RunInfo};
 use crate::profile_file::{ProfileWriter, SystemHdf5};
 use crate::recording::Recording;
 use crate::{environment, os};
@@ -82,13 +82,18 @@ pub(crate) fn run_info() -> Result<RunInfo, String> {
 }
 
 fn write_profile(recording: &Recording, path: &Path) -> Result<(), String> {
-    let (run, mut merger) = (run_info()?, Merger::default());
-    let piece = merger.add(recording.path(), recording).map_err(|error| error.to_string())?;
-    let mut file = ProfileWriter::<SystemHdf5>::create(path).map_err(|error| error.to_string())?;
-    file.append(&merger.rows()[piece.rows], &piece.events).map_err(|error| error.to_string())?;
-    drop(piece.events);
-    let profile = merger.finish(&run).map_err(|error| error.to_string())?;
-    file.finish(&profile).map_err(|error| error.to_string())
+    let run = run_info()?;
+    let write = |mut merger: Merger| {
+        let mut file = ProfileWriter::<SystemHdf5>::create(path)?;
+        merger.add(recording.path(), recording, &mut file)?;
+        file.finish(&merger.finish(&run)?)?;
+        Ok(())
+    };
+    let written = match write(Merger::default()) {
+        Err(collect::Error::WrongTotals { .. }) => write(Merger::that_counts()),
+        written => written,
+    };
+    written.map_err(|error| error.to_string())
 }
 
 #[cfg(test)]

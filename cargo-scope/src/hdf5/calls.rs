@@ -8,7 +8,7 @@ use scope_runtime::call_stack::stored::{CallColumn, StoredCalls};
 
 use super::Error;
 use super::chunks::Chunks;
-use super::layout::{END_TIMES, EVENTS, START_DELTAS};
+use super::layout::{CALL_IDS, END_TIMES, EVENTS, PARENT_IDS, START_DELTAS, TASK_IDS, THREAD_IDS};
 use super::read::{durations_of_ends, time_columns};
 use super::source::Source;
 use crate::merged::EventsFile;
@@ -131,10 +131,10 @@ impl<'a> FileCalls<'a> {
 
 /// The optional columns that say where calls belong.
 const OPTIONAL: [(CallColumn, &str); 4] = [
-    (CallColumn::Thread, "thread_ids"),
-    (CallColumn::Task, "task_ids"),
-    (CallColumn::Id, "call_ids"),
-    (CallColumn::Parent, "parent_ids"),
+    (CallColumn::Thread, THREAD_IDS),
+    (CallColumn::Task, TASK_IDS),
+    (CallColumn::Id, CALL_IDS),
+    (CallColumn::Parent, PARENT_IDS),
 ];
 
 impl StoredCalls for FileCalls<'_> {

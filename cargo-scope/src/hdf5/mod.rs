@@ -12,6 +12,8 @@ mod chunks;
 mod damaged_tests;
 mod error;
 mod headers;
+#[cfg(test)]
+mod placing_tests;
 mod pure;
 mod read;
 mod schema1;

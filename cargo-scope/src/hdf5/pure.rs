@@ -1,5 +1,6 @@
 //! Writing by rust-hdf5, which is Rust alone. Chunks are compressed on all cores.
 
+use std::cell::RefCell;
 use std::io;
 use std::ops::{Deref, RangeInclusive};
 use std::path::Path;
@@ -9,7 +10,7 @@ use rust_hdf5::format::FormatResult;
 use rust_hdf5::format::messages::filter::apply_filters;
 use rust_hdf5::types::CompoundType;
 use rust_hdf5::{DatatypeMessage, FilterPipeline, H5Dataset, H5File, H5Group, H5Type, Hdf5Error};
-use scope_runtime::profile_file::{CHUNK, DEFLATE_LEVEL, Library, Numbers};
+use scope_runtime::profile_file::{CHUNK, ColumnChunk, DEFLATE_LEVEL, Library, Numbers};
 
 use super::layout::{Member, STATISTICS_MEMBERS, STATISTICS_SIZE};
 use crate::merged::MetadataValue;
@@ -90,15 +91,28 @@ impl Library for RustHdf5 {
         let filters = FilterPipeline::shuffle_deflate(kind.value_bytes() as u32, DEFLATE_LEVEL.into());
         let dataset = group.new_dataset::<u8>().datatype(number_type(kind)).shape([0]).max_shape(&[None]);
         let dataset = dataset.chunk(&[CHUNK]).filter_pipeline(filters.clone()).create(name).map_err(cause)?;
-        Ok(Column { dataset, written: 0, packer: Packer { filters, uniform: None } })
+        Ok(Column { dataset, packer: Packer { filters, uniform: None } })
     }
 
     fn chunks_at_a_time() -> usize {
         rayon::current_num_threads().clamp(*AT_A_TIME.start(), *AT_A_TIME.end())
     }
 
-    fn append(column: &mut Column, values: Numbers<'_>) -> Result<(), String> {
-        column.append(values).map_err(cause)
+    fn write(columns: &mut [Column], chunks: &[ColumnChunk<'_>]) -> Result<(), (usize, String)> {
+        let packers: Vec<&Packer> = columns.iter().map(|column| &column.packer).collect();
+        let pack = |chunk: &ColumnChunk<'_>| {
+            BYTES.with_borrow_mut(|bytes| packers[chunk.column].pack(chunk.values, bytes))
+        };
+        let packed: Vec<FormatResult<Packed>> = chunks.par_iter().map(pack).collect();
+        let mut newest = Vec::new();
+        for (&ColumnChunk { column, chunk, .. }, packed) in chunks.iter().zip(packed) {
+            let written =
+                packed.map_err(Hdf5Error::from).and_then(|packed| columns[column].put(chunk, packed));
+            newest.extend(written.map_err(|error| (column, cause(error)))?.map(|uniform| (column, uniform)));
+        }
+        // Not before: what was found to be known was so then.
+        newest.into_iter().for_each(|(column, uniform)| columns[column].packer.uniform = Some(uniform));
+        Ok(())
     }
 
     fn end(column: Column, len: usize) -> Result<(), String> {
@@ -113,7 +127,6 @@ impl Library for RustHdf5 {
 /// A compressed dataset, to which chunks are written until it is given its length.
 pub struct Column {
     dataset: H5Dataset,
-    written: usize,
     packer: Packer,
 }
 
@@ -129,6 +142,11 @@ struct Uniform {
     packed: Vec<u8>,
 }
 
+thread_local! {
+    /// Room for the bytes of a chunk.
+    static BYTES: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
 /// A chunk on its way to the file.
 enum Packed {
     /// The same as the one that is known.
@@ -139,42 +157,30 @@ enum Packed {
 }
 
 impl Column {
-    /// Compresses the next chunks, all at a time, and writes them.
-    fn append(&mut self, values: Numbers<'_>) -> Result<(), Hdf5Error> {
-        let packer = &self.packer;
-        let chunks = (0..values.len().div_ceil(CHUNK)).into_par_iter();
-        let packed = chunks.map_init(Vec::new, |bytes, chunk| packer.pack(values, chunk, bytes));
-        let packed: FormatResult<Vec<Packed>> = packed.collect();
-        let mut newest = None;
-        for chunk in packed? {
-            let known = self.packer.uniform.as_ref().map_or(&[][..], |known| &known.packed);
-            let bytes = match &chunk {
-                Packed::Known => known,
-                Packed::Uniform(uniform) => &uniform.packed,
-                Packed::Other(bytes) => bytes,
-            };
-            self.dataset.write_chunk_raw(self.written, bytes, NO_FILTER_LEFT_OUT)?;
-            self.written += 1;
-            if let Packed::Uniform(uniform) = chunk {
-                newest = Some(uniform);
-            }
-        }
-        if newest.is_some() {
-            self.packer.uniform = newest;
-        }
-        Ok(())
+    /// Writes a chunk; gives it back where it is of one value that was not known.
+    fn put(&self, chunk: usize, packed: Packed) -> Result<Option<Uniform>, Hdf5Error> {
+        let known = self.packer.uniform.as_ref().map_or(&[][..], |known| &known.packed);
+        let bytes = match &packed {
+            Packed::Known => known,
+            Packed::Uniform(uniform) => &uniform.packed,
+            Packed::Other(bytes) => bytes,
+        };
+        self.dataset.write_chunk_raw(chunk, bytes, NO_FILTER_LEFT_OUT)?;
+        Ok(match packed {
+            Packed::Uniform(uniform) => Some(uniform),
+            Packed::Known | Packed::Other(_) => None,
+        })
     }
 }
 
 impl Packer {
-    /// The chunk that begins `chunk` chunks behind the first of `values`. A short one is stored whole; what
-    /// is behind the end of the dataset is never read. `bytes` is room that is used again.
-    fn pack(&self, values: Numbers<'_>, chunk: usize, bytes: &mut Vec<u8>) -> FormatResult<Packed> {
-        let (first, size) = (chunk * CHUNK, values.value_bytes());
-        let end = values.len().min(first + CHUNK);
+    /// A chunk of these values. A short one is stored whole; what is behind the end of the dataset is never
+    /// read. `bytes` is room that is used again.
+    fn pack(&self, values: Numbers<'_>, bytes: &mut Vec<u8>) -> FormatResult<Packed> {
+        let size = values.value_bytes();
         bytes.resize(CHUNK * size, 0);
-        values.put(first..end, bytes);
-        bytes[(end - first) * size..].fill(0);
+        values.put(0..values.len(), bytes);
+        bytes[values.len() * size..].fill(0);
         // All are the same where each is the same as the one before.
         if bytes[size..] != bytes[..bytes.len() - size] {
             return Ok(Packed::Other(apply_filters(&self.filters, bytes)?));

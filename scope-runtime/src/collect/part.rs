@@ -9,7 +9,7 @@ use crate::profile::Profile;
 use crate::recording::{CallLink, Info};
 use crate::totals::PathTree;
 
-use super::rank::{self, CallIds, Failure, RegionRun};
+use super::rank::{self, CallIds, RegionRun};
 use super::{Error, RankRecording, tasks};
 
 /// One rank without the columns of its calls. It does not grow with the calls, but for those that are async
@@ -40,12 +40,12 @@ impl Part {
     /// # Errors
     /// When a call refers to a region or a parent that is not there, or the recording changes meanwhile.
     pub(crate) fn of(path: &Path, recording: &impl RankRecording) -> Result<(Part, Events), Error> {
-        let (events, runs) = rank::columns(recording).map_err(|failure| match failure {
-            Failure::Dangling { lane, call, what } => {
-                Error::DamagedRecording { path: path.to_path_buf(), lane, call, what }
-            }
-            Failure::Miscounted => Error::ChangedRecording { path: path.to_path_buf() },
-        })?;
+        let (events, runs) = rank::columns(recording).map_err(|failure| Error::of(failure, path))?;
+        Ok((Part::new(path, recording, runs), events))
+    }
+
+    /// Of a recording, the calls of whose regions are in these runs.
+    pub(super) fn new(path: &Path, recording: &impl RankRecording, runs: Vec<RegionRun>) -> Part {
         let (info, profile, found) = (recording.info(), recording.profile(), recording.tasks());
         let (rank, ids) = (info.rank, CallIds::of_lanes(found));
         let link_row = |link: CallLink| LinkRow {
@@ -54,7 +54,7 @@ impl Part {
             started_by: ids.of(link.started_by),
         };
         let (has_links, has_tasks) = (found.has_links(), !found.tasks().is_empty());
-        let part = Part {
+        Part {
             path: path.to_path_buf(),
             info: info.clone(),
             profile: profile.without_collectives(),
@@ -65,8 +65,7 @@ impl Part {
             async_calls: has_tasks.then(|| tasks::async_rows(rank, found, &ids)),
             polls: has_tasks.then(|| tasks::poll_rows(rank, found, &ids)),
             waits: Vec::new(),
-        };
-        Ok((part, events))
+        }
     }
 
     /// The calls of each row in the columns.

@@ -3,52 +3,88 @@
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
+use crate::merged::{Events, Statistics};
 use crate::profile::{LaneId, Profile, RegionId};
+use crate::profile_file::{self, BegunCall, EndedCall, Library, Placing, ProfileWriter};
 use crate::recording::{CallRef, CallSink, Parent, RunId, TaskId, Tasks};
 
 use super::{RankRecording, UNKNOWN};
-use crate::merged::Events;
+
+/// Where calls are put, at the entry of their own.
+trait Columns {
+    fn begin(&mut self, at: usize, call: &BegunCall);
+    /// `run` is the number of the call's run.
+    fn end(&mut self, at: usize, run: usize, call: &EndedCall);
+}
+
+impl<L: Library> Columns for Placing<'_, L> {
+    #[inline(always)]
+    fn begin(&mut self, at: usize, call: &BegunCall) {
+        self.begin(at, call);
+    }
+
+    #[inline(always)]
+    fn end(&mut self, at: usize, run: usize, call: &EndedCall) {
+        self.end(at, run, call);
+    }
+}
 
 /// The columns of all calls, one entry per call in each.
-pub(super) struct Columns {
+struct MemoryColumns {
     start_ns: Vec<i64>,
     duration_ns: Vec<i64>,
     call_ids: Vec<i64>,
     parent_ids: Vec<i64>,
     thread_ids: Vec<i64>,
-    /// Empty in runs without async regions.
-    task_ids: Vec<i64>,
-    await_ns: Vec<i64>,
-    with_tasks: bool,
+    /// Of tasks, and how long they waited, in runs with such.
+    of_tasks: Option<(Vec<i64>, Vec<i64>)>,
 }
 
-impl Columns {
-    /// Columns of `len` calls that are to be filled in; `with_tasks` says whether any will be of a task.
-    /// The system gives zeros for nothing.
-    fn new(len: usize, with_tasks: bool) -> Columns {
-        let with_tasks_len = if with_tasks { len } else { 0 };
-        Columns {
+impl MemoryColumns {
+    /// Columns of `len` calls that are to be filled in. The system gives zeros for nothing.
+    fn new(len: usize, has_tasks: bool) -> MemoryColumns {
+        MemoryColumns {
             start_ns: vec![0; len],
             duration_ns: vec![0; len],
             call_ids: vec![0; len],
             parent_ids: vec![0; len],
             thread_ids: vec![0; len],
-            task_ids: vec![NO_TASK; with_tasks_len],
-            await_ns: vec![0; with_tasks_len],
-            with_tasks,
+            of_tasks: has_tasks.then(|| (vec![0; len], vec![0; len])),
         }
     }
 
     fn into_events(self) -> Events {
+        let (task_ids, await_ns) = self.of_tasks.unzip();
         Events {
             start_ns: self.start_ns,
             duration_ns: self.duration_ns,
             call_ids: Some(self.call_ids),
             parent_ids: Some(self.parent_ids),
             thread_ids: Some(self.thread_ids),
-            task_ids: Some(self.task_ids).filter(|_| self.with_tasks),
-            await_ns: Some(self.await_ns).filter(|_| self.with_tasks),
+            task_ids,
+            await_ns,
             ..Events::default()
+        }
+    }
+}
+
+impl Columns for MemoryColumns {
+    #[inline(always)]
+    fn begin(&mut self, at: usize, call: &BegunCall) {
+        self.start_ns[at] = call.start_ns;
+        self.call_ids[at] = call.id;
+        self.parent_ids[at] = call.parent_id;
+        // Where nothing was written memory costs nothing, and all calls are of lane 0.
+        if call.thread_id > 0 {
+            self.thread_ids[at] = call.thread_id;
+        }
+    }
+
+    #[inline(always)]
+    fn end(&mut self, at: usize, _: usize, call: &EndedCall) {
+        self.duration_ns[at] = call.duration_ns;
+        if let Some((task_ids, await_ns)) = &mut self.of_tasks {
+            (task_ids[at], await_ns[at]) = (call.task_id, call.await_ns);
         }
     }
 }
@@ -72,33 +108,77 @@ pub(super) enum Failure {
     Dangling { lane: u32, call: usize, what: &'static str },
     /// A region has more or fewer calls than room was made for.
     Miscounted,
+    /// They could not be written.
+    File(profile_file::Error),
+}
+
+/// How it is known how many calls each region has.
+///
+/// The totals of a recording say so, so that every call is put in its place at once. They may be wrong, as
+/// when a piece of the file went bad since it was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Counting {
+    #[default]
+    ByTotals,
+    /// By a look at each call.
+    ByCalls,
+}
+
+impl Counting {
+    fn counts(self, recording: &impl RankRecording) -> Vec<u64> {
+        let profile = recording.profile();
+        // Where the timeline ends before the totals do, these have more.
+        if self == Counting::ByTotals && profile.timeline_end_ns.is_none() {
+            counts_by_totals(profile)
+        } else {
+            counts_by_calls(recording)
+        }
+    }
 }
 
 /// The calls of `recording` as columns: region by region in the order of the recording, inside a region
 /// lane by lane, on a lane in order of entry. Gives the regions that have calls or totals too, with
 /// their runs in the columns.
-///
-/// The totals of the recording say how many calls each region has, so that every call is put in
-/// its place at once. Should they be wrong, as when a piece of the file went bad since it was
-/// opened, or where the timeline ends before the totals do, the calls are counted first.
 pub(super) fn columns(recording: &impl RankRecording) -> Result<(Events, Vec<RegionRun>), Failure> {
-    let profile = recording.profile();
-    let (columns, mut runs) = place(recording)?;
-    let name = |region: RegionId| profile.regions.get(region.0 as usize).map(|region| region.name.as_str());
-    let totalled: HashSet<_> = profile.paths.nodes().iter().filter_map(|path| name(path.region)).collect();
-    runs.retain(|run| !run.events.is_empty() || name(run.region).is_some_and(|name| totalled.contains(name)));
-    Ok((columns.into_events(), runs))
+    let placed = match in_memory(recording, Counting::ByTotals) {
+        Err(Failure::Miscounted) => in_memory(recording, Counting::ByCalls),
+        placed => placed,
+    };
+    placed.map(|(columns, runs)| (columns.into_events(), with_calls(recording.profile(), runs).collect()))
 }
 
-fn place(recording: &impl RankRecording) -> Result<(Columns, Vec<RegionRun>), Failure> {
-    let (profile, tasks) = (recording.profile(), recording.tasks());
-    if profile.timeline_end_ns.is_none() {
-        match Placement::new(profile, tasks, &counts_by_totals(profile)).place(recording) {
-            Err(Failure::Miscounted) => (),
-            placed => return placed,
-        }
-    }
-    Placement::new(profile, tasks, &counts_by_calls(recording)).place(recording)
+fn in_memory(
+    recording: &impl RankRecording,
+    counting: Counting,
+) -> Result<(MemoryColumns, Vec<RegionRun>), Failure> {
+    let places = Places::new(recording.profile(), &counting.counts(recording));
+    let columns = MemoryColumns::new(places.len(), !recording.tasks().tasks().is_empty());
+    Placement::new(columns, recording.tasks(), places).place(recording)
+}
+
+/// The same into the columns of a file, with the statistics of each run.
+pub(super) fn into_file<L: Library>(
+    recording: &impl RankRecording,
+    counting: Counting,
+    file: &mut ProfileWriter<L>,
+) -> Result<Vec<(RegionRun, Statistics)>, Failure> {
+    let places = Places::new(recording.profile(), &counting.counts(recording));
+    let runs: Vec<_> = places.runs.iter().map(|run| run.events.clone()).collect();
+    let columns = file.place(&runs, !recording.tasks().tasks().is_empty()).map_err(Failure::File)?;
+    let (columns, runs) = Placement::new(columns, recording.tasks(), places).place(recording)?;
+    let statistics = columns.finish().map_err(Failure::File)?;
+    let statistics: HashMap<_, _> = runs.iter().map(|run| run.region).zip(statistics).collect();
+    let runs = with_calls(recording.profile(), runs);
+    Ok(runs.map(|run| (statistics[&run.region], run)).map(|(statistics, run)| (run, statistics)).collect())
+}
+
+/// The runs of regions that have calls or totals.
+fn with_calls(profile: &Profile, runs: Vec<RegionRun>) -> impl Iterator<Item = RegionRun> {
+    let name = |region: RegionId| profile.regions.get(region.0 as usize).map(|region| region.name.as_str());
+    let totalled: HashSet<_> = profile.paths.nodes().iter().filter_map(|path| name(path.region)).collect();
+    runs.into_iter().filter(move |run| {
+        !run.events.is_empty() || name(run.region).is_some_and(|name| totalled.contains(name))
+    })
 }
 
 /// Calls of each region, by the totals of its call paths.
@@ -136,16 +216,67 @@ impl CallSink for Counts {
     fn end(&mut self, (): (), _: i64, _: Option<RunId>, _: bool) {}
 }
 
-/// Puts calls where they belong in the columns, as they come.
-struct Placement<'a> {
-    columns: Columns,
-    tasks: &'a Tasks,
-    ids: CallIds,
+/// The runs of regions in the columns, and where the next call of each goes.
+struct Places {
     runs: Vec<RegionRun>,
-    /// Position of each region's run in `runs`, and where its next call goes. A name is all that
-    /// the file can tell regions by, so those of one name share a run, under the source of the first.
+    /// Position of each region's run in `runs`. A name is all that the file can tell regions by, so those of
+    /// one name share a run, under the source of the first.
     run_of: Vec<usize>,
-    next: Vec<usize>,
+    next: Vec<Next>,
+}
+
+/// The next call of a run.
+#[derive(Clone, Copy)]
+struct Next {
+    at: usize,
+    end: usize,
+    /// When the call before it began; 0 for none.
+    before_ns: i64,
+}
+
+impl Places {
+    /// For so many calls of each region.
+    fn new(profile: &Profile, counts: &[u64]) -> Places {
+        let mut by_name = HashMap::new();
+        let mut runs: Vec<RegionRun> = Vec::new();
+        let mut sizes: Vec<usize> = Vec::new();
+        let mut run_of = Vec::with_capacity(counts.len());
+        for (id, (region, count)) in (0..).zip(profile.regions.iter().zip(counts)) {
+            let run = *by_name.entry(&region.name).or_insert_with(|| {
+                runs.push(RegionRun { region: RegionId(id), events: 0..0, exclusive_ns: 0 });
+                sizes.push(0);
+                runs.len() - 1
+            });
+            sizes[run] += *count as usize;
+            run_of.push(run);
+        }
+        let mut start = 0;
+        for (run, size) in runs.iter_mut().zip(sizes) {
+            run.events = start..start + size;
+            start += size;
+        }
+        let next = runs.iter().map(|run| Next { at: run.events.start, end: run.events.end, before_ns: 0 });
+        Places { next: next.collect(), runs, run_of }
+    }
+
+    /// Calls in all.
+    fn len(&self) -> usize {
+        self.runs.last().map_or(0, |run| run.events.end)
+    }
+
+    #[inline]
+    fn run_of(&self, region: RegionId) -> Option<usize> {
+        self.run_of.get(region.0 as usize).copied()
+    }
+}
+
+/// Puts calls where they belong in the columns, as they come.
+struct Placement<'a, C> {
+    columns: C,
+    tasks: &'a Tasks,
+    has_tasks: bool,
+    ids: CallIds,
+    places: Places,
     lane: u32,
     /// Ids of the lane's first call, and of the next one.
     first_call_id: i64,
@@ -170,33 +301,14 @@ impl Place {
     const NOWHERE: Place = Place { at: usize::MAX, run: usize::MAX, start_ns: 0, around: None, task: None };
 }
 
-impl<'a> Placement<'a> {
-    fn new(profile: &'a Profile, tasks: &'a Tasks, counts: &[u64]) -> Placement<'a> {
-        let mut by_name = HashMap::new();
-        let mut runs = Vec::new();
-        let mut sizes: Vec<usize> = Vec::new();
-        let mut run_of = Vec::with_capacity(counts.len());
-        for (id, (region, count)) in (0..).zip(profile.regions.iter().zip(counts)) {
-            let run = *by_name.entry(&region.name).or_insert_with(|| {
-                runs.push(RegionRun { region: RegionId(id), events: 0..0, exclusive_ns: 0 });
-                sizes.push(0);
-                runs.len() - 1
-            });
-            sizes[run] += *count as usize;
-            run_of.push(run);
-        }
-        let mut start = 0;
-        for (run, size) in runs.iter_mut().zip(sizes) {
-            run.events = start..start + size;
-            start += size;
-        }
+impl<'a, C: Columns> Placement<'a, C> {
+    fn new(columns: C, tasks: &'a Tasks, places: Places) -> Placement<'a, C> {
         Placement {
-            columns: Columns::new(start, !tasks.tasks().is_empty()),
+            columns,
             tasks,
+            has_tasks: !tasks.tasks().is_empty(),
             ids: CallIds::of_lanes(tasks),
-            next: runs.iter().map(|run: &RegionRun| run.events.start).collect(),
-            runs,
-            run_of,
+            places,
             lane: 0,
             first_call_id: 0,
             next_call_id: 0,
@@ -205,16 +317,15 @@ impl<'a> Placement<'a> {
     }
 
     /// Places the calls of all lanes.
-    fn place(mut self, recording: &impl RankRecording) -> Result<(Columns, Vec<RegionRun>), Failure> {
+    fn place(mut self, recording: &impl RankRecording) -> Result<(C, Vec<RegionRun>), Failure> {
         for lane in 0..recording.profile().lanes.len() as u32 {
             (self.lane, self.first_call_id) = (lane, self.next_call_id);
             recording.visit_calls(LaneId(lane), &mut self);
         }
-        let is_full = || self.runs.iter().zip(&self.next).all(|(run, next)| run.events.end == *next);
         match self.failure {
             Some(failure) => Err(failure),
-            None if !is_full() => Err(Failure::Miscounted),
-            None => Ok((self.columns, self.runs)),
+            None if self.places.next.iter().any(|next| next.at < next.end) => Err(Failure::Miscounted),
+            None => Ok((self.columns, self.places.runs)),
         }
     }
 
@@ -229,7 +340,7 @@ impl<'a> Placement<'a> {
     ) -> Result<Place, Failure> {
         let index = self.next_call_id - 1 - self.first_call_id;
         let dangling = |what| Failure::Dangling { lane: self.lane, call: index as usize, what };
-        let run = self.run_of(region).ok_or_else(|| dangling("region"))?;
+        let run = self.places.run_of(region).ok_or_else(|| dangling("region"))?;
         let (parent_id, around, task) = match parent {
             Parent::None => (UNKNOWN, None, None),
             Parent::Call(parent) if i64::from(parent) < index => {
@@ -239,42 +350,23 @@ impl<'a> Placement<'a> {
             Parent::Call(_) => return Err(dangling("parent")),
             Parent::Run(RunId(number)) => {
                 let around = self.tasks.runs().get(number as usize).ok_or_else(|| dangling("parent"))?;
-                let run = self.run_of(around.region).ok_or_else(|| dangling("region"))?;
+                let run = self.places.run_of(around.region).ok_or_else(|| dangling("region"))?;
                 (self.ids.of(around.call), Some(run), around.task)
             }
         };
-        let at = self.next[run];
-        if at == self.runs[run].events.end {
+        let next = &mut self.places.next[run];
+        if next.at == next.end {
             return Err(Failure::Miscounted);
         }
-        self.next[run] += 1;
-        self.columns.start_ns[at] = start_ns;
-        self.columns.call_ids[at] = self.next_call_id - 1;
-        self.columns.parent_ids[at] = parent_id;
-        // Where nothing was written memory costs nothing, and all calls are of lane 0.
-        if self.lane > 0 {
-            self.columns.thread_ids[at] = self.lane.into();
-        }
+        let Next { at, before_ns, .. } = *next;
+        (next.at, next.before_ns) = (at + 1, start_ns);
+        let (id, thread_id) = (self.next_call_id - 1, self.lane.into());
+        self.columns.begin(at, &BegunCall { start_ns, before_ns, id, parent_id, thread_id });
         Ok(Place { at, run, start_ns, around, task })
-    }
-
-    fn run_of(&self, region: RegionId) -> Option<usize> {
-        self.run_of.get(region.0 as usize).copied()
-    }
-
-    /// Writes what is known of a call in a program with tasks: the task is its own, or that of what is
-    /// around it.
-    fn note_task(&mut self, at: usize, duration_ns: i64, task: Option<TaskId>, run: Option<RunId>) {
-        if let Some(TaskId(task)) = task {
-            self.columns.task_ids[at] = task.into();
-        }
-        if let Some(RunId(run)) = run {
-            self.columns.await_ns[at] = duration_ns - self.tasks.runs()[run as usize].busy_ns;
-        }
     }
 }
 
-impl CallSink for Placement<'_> {
+impl<C: Columns> CallSink for Placement<'_, C> {
     type Open = Place;
 
     #[inline(always)]
@@ -294,19 +386,26 @@ impl CallSink for Placement<'_> {
     /// taken its own from it; so the sums per region need no memory per call.
     #[inline(always)]
     fn end(&mut self, call: Place, end_ns: i64, run: Option<RunId>, _open: bool) {
-        let Some(duration) = self.columns.duration_ns.get_mut(call.at) else { return };
+        if call.at == Place::NOWHERE.at {
+            return;
+        }
         let duration_ns = end_ns.wrapping_sub(call.start_ns);
-        *duration = duration_ns;
+        let mut ended = EndedCall { start_ns: call.start_ns, duration_ns, task_id: NO_TASK, await_ns: 0 };
         let mut task = call.task;
-        if self.columns.with_tasks {
+        if self.has_tasks {
+            // The task is its own, or that of what is around it.
             let own = run.and_then(|RunId(run)| self.tasks.runs().get(run as usize)?.task);
             task = own.or(call.task);
-            self.note_task(call.at, duration_ns, task, run);
+            ended.task_id = task.map_or(NO_TASK, |TaskId(task)| task.into());
+            ended.await_ns =
+                run.map_or(0, |RunId(run)| duration_ns - self.tasks.runs()[run as usize].busy_ns);
         }
-        let sum = &mut self.runs[call.run].exclusive_ns;
+        self.columns.end(call.at, call.run, &ended);
+        let runs = &mut self.places.runs;
+        let sum = &mut runs[call.run].exclusive_ns;
         *sum = sum.wrapping_add(duration_ns);
         if let Some(around) = call.around.filter(|_| task == call.task) {
-            let sum = &mut self.runs[around].exclusive_ns;
+            let sum = &mut runs[around].exclusive_ns;
             *sum = sum.wrapping_sub(duration_ns);
         }
     }

@@ -44,6 +44,10 @@ pub const CLOCKS: &str = "cargo_scope_clocks";
 pub const EXACT_NAMES: &str = "names_as_json";
 
 pub const START_DELTAS: &str = "start_deltas";
+pub const CALL_IDS: &str = "call_ids";
+pub const PARENT_IDS: &str = "parent_ids";
+pub const THREAD_IDS: &str = "thread_ids";
+pub const TASK_IDS: &str = "task_ids";
 pub const AWAIT: &str = "await_ns";
 pub const START_TIMES: &str = "start_times";
 pub const DURATIONS: &str = "durations";
@@ -246,7 +250,7 @@ impl EventColumn {
 }
 
 macro_rules! event_column {
-    ($name:literal => $field:ident, $unknown:literal) => {
+    ($name:expr => $field:ident, $unknown:literal) => {
         EventColumn {
             name: $name,
             unknown: $unknown,
@@ -258,11 +262,11 @@ macro_rules! event_column {
 
 /// `events`: the optional columns; the schema has no unsigned ones among them.
 pub const OPTIONAL_EVENTS: &[EventColumn] = &[
-    event_column!("call_ids" => call_ids, -1),
-    event_column!("parent_ids" => parent_ids, -1),
-    event_column!("thread_ids" => thread_ids, -1),
-    event_column!("task_ids" => task_ids, -1),
-    event_column!("await_ns" => await_ns, 0),
+    event_column!(CALL_IDS => call_ids, -1),
+    event_column!(PARENT_IDS => parent_ids, -1),
+    event_column!(THREAD_IDS => thread_ids, -1),
+    event_column!(TASK_IDS => task_ids, -1),
+    event_column!(AWAIT => await_ns, 0),
     event_column!("gpu_durations" => gpu_durations_ns, -1),
 ];
 

@@ -73,16 +73,16 @@ pub trait Library: Sized {
     /// When it cannot be written.
     fn column(group: &Self::Group, name: &str, kind: Numbers<'_>) -> Result<Self::Column, String>;
 
-    /// How many chunks are best appended at a time.
+    /// How many chunks are best written at a time.
     fn chunks_at_a_time() -> usize;
 
-    /// Appends whole chunks to a column; only the last one of all may be short.
+    /// Writes chunks of `columns`, in any order.
     ///
     /// # Errors
-    /// When they cannot be written.
-    fn append(column: &mut Self::Column, values: Numbers<'_>) -> Result<(), String>;
+    /// When one cannot be written: its column, and why.
+    fn write(columns: &mut [Self::Column], chunks: &[ColumnChunk<'_>]) -> Result<(), (usize, String)>;
 
-    /// Ends a column that `len` entries were appended to.
+    /// Ends a column of `len` entries, all chunks of which were written.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -93,6 +93,17 @@ pub trait Library: Sized {
     /// # Errors
     /// When something could not be written.
     fn close(self) -> Result<(), String>;
+}
+
+/// A chunk of one of several columns.
+#[derive(Clone, Copy, Debug)]
+pub struct ColumnChunk<'a> {
+    /// Which column.
+    pub column: usize,
+    /// Which of its chunks.
+    pub chunk: usize,
+    /// [`CHUNK`] values; fewer in the last chunk of a column.
+    pub values: Numbers<'a>,
 }
 
 /// Integers of one of the types that columns have.

@@ -4,10 +4,11 @@
 //! [`Library`] that can write HDF5.
 
 pub mod check;
+mod columns;
 mod error;
-mod growing;
 pub mod layout;
 mod library;
+mod placing;
 pub mod publish;
 #[cfg(feature = "mpio")]
 pub(crate) mod shared;
@@ -16,7 +17,8 @@ mod system;
 mod write;
 
 pub use error::Error;
-pub use library::{CHUNK, DEFLATE_LEVEL, Library, Number, Numbers};
+pub use library::{CHUNK, ColumnChunk, DEFLATE_LEVEL, Library, Number, Numbers};
+pub(crate) use placing::{BegunCall, EndedCall, Placing};
 #[cfg(feature = "hdf5")]
 pub use system::SystemHdf5;
 pub use write::{ProfileWriter, write};

@@ -11,7 +11,7 @@ use hdf5::types::{CompoundField, CompoundType, StringError, TypeDescriptor, VarL
 use hdf5::{Dataset, Group, H5Type};
 
 use super::layout::{Member, STATISTICS_MEMBERS, STATISTICS_SIZE};
-use super::library::{CHUNK, DEFLATE_LEVEL, Library, Numbers};
+use super::library::{CHUNK, ColumnChunk, DEFLATE_LEVEL, Library, Numbers};
 use crate::merged::MetadataValue;
 
 /// A file of the system's library. It stays locked while it is written, where the file system has locks.
@@ -79,14 +79,18 @@ impl Library for SystemHdf5 {
         1
     }
 
-    fn append(column: &mut Column, values: Numbers<'_>) -> Result<(), String> {
-        match values {
-            Numbers::I8(values) => column.append(values),
-            Numbers::U32(values) => column.append(values),
-            Numbers::I64(values) => column.append(values),
-            Numbers::U64(values) => column.append(values),
+    fn write(columns: &mut [Column], chunks: &[ColumnChunk<'_>]) -> Result<(), (usize, String)> {
+        for &ColumnChunk { column, chunk, values } in chunks {
+            let to = &mut columns[column];
+            match values {
+                Numbers::I8(values) => to.write(chunk, values),
+                Numbers::U32(values) => to.write(chunk, values),
+                Numbers::I64(values) => to.write(chunk, values),
+                Numbers::U64(values) => to.write(chunk, values),
+            }
+            .map_err(|error| (column, cause(error)))?;
         }
-        .map_err(cause)
+        Ok(())
     }
 
     fn end(_: Column, _: usize) -> Result<(), String> {
@@ -111,21 +115,20 @@ impl SystemHdf5 {
     }
 }
 
-/// A dataset in chunks, as long as what was appended.
+/// A dataset in chunks, as long as what was written.
 pub struct Column {
     dataset: Dataset,
     len: usize,
 }
 
 impl Column {
-    fn append<T: H5Type>(&mut self, values: &[T]) -> hdf5::Result<()> {
-        for chunk in values.chunks(CHUNK) {
-            let end = self.len + chunk.len();
+    fn write<T: H5Type>(&mut self, chunk: usize, values: &[T]) -> hdf5::Result<()> {
+        let (begin, end) = (chunk * CHUNK, chunk * CHUNK + values.len());
+        if end > self.len {
             self.dataset.resize(end)?;
-            self.dataset.write_slice(chunk, self.len..end)?;
             self.len = end;
         }
-        Ok(())
+        self.dataset.write_slice(values, begin..end)
     }
 }
 

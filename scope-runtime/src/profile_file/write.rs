@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 
 use super::Error;
 use super::check::{Mistake, check, check_columns, check_index};
-use super::growing::Growing;
+use super::columns::{EventColumns, Failure};
 use super::layout::*;
-use super::library::{CHUNK, Library, Number};
+use super::library::{CHUNK, ColumnChunk, Library, Number};
+use super::placing::{Placing, has_column};
 use super::publish::Temporary;
 use crate::merged::{Events, MergedProfile, MetadataValue, Row, Statistics};
 
@@ -41,10 +42,7 @@ pub struct ProfileWriter<L: Library> {
     temporary: Temporary,
     file: L,
     /// The columns of events in the order of the file, those that any piece has.
-    columns: Vec<Growing<L>>,
-    /// Where they go, once they are so long that they are compressed.
-    events: Option<L::Group>,
-    calls: usize,
+    columns: EventColumns<L>,
     statistics: StatisticsOfRows,
 }
 
@@ -56,16 +54,8 @@ impl<L: Library> ProfileWriter<L> {
     pub fn create(path: &Path) -> Result<ProfileWriter<L>, Error> {
         let temporary = Temporary::beside(path).map_err(|e| Error::io(path, "create", e))?;
         let file = L::create(temporary.path()).map_err(|e| Error::io(path, "create", e))?;
-        let columns = vec![Growing::new(START_DELTAS), Growing::new(DURATIONS)];
-        Ok(ProfileWriter {
-            path: path.to_path_buf(),
-            temporary,
-            file,
-            columns,
-            events: None,
-            calls: 0,
-            statistics: HashMap::new(),
-        })
+        let columns = EventColumns::new(&[START_DELTAS, DURATIONS]);
+        Ok(ProfileWriter { path: path.to_path_buf(), temporary, file, columns, statistics: HashMap::new() })
     }
 
     /// Appends calls and looks at those of `rows`, whose runs count from the first call of the file on.
@@ -75,61 +65,62 @@ impl<L: Library> ProfileWriter<L> {
     /// When the columns or runs do not fit together, or cannot be written.
     pub fn append(&mut self, rows: &[Row], events: &Events) -> Result<(), Error> {
         check_columns(events).map_err(|mistake| Error::inconsistent(&self.path, mistake))?;
-        let calls = events.duration_ns.len();
+        let (first, calls) = (self.columns.len(), events.duration_ns.len());
         let mut runs = Vec::with_capacity(rows.len());
         for row in rows {
-            let local = |at: usize| at.checked_sub(self.calls).filter(|&at| at <= calls);
+            let local = |at: usize| at.checked_sub(first).filter(|&at| at <= calls);
             let run = local(row.events.start).zip(local(row.events.end)).filter(|(start, end)| start <= end);
             let Some((start, end)) = run else {
                 let cause = format!("has a row of calls {} to {}", row.events.start, row.events.end);
                 let mistake = Mistake { object: format!("{INDEX}/event_counts"), cause };
                 return Err(Error::inconsistent(&self.path, mistake));
             };
-            self.statistics.insert((row.rank, row.region), events.statistics(start..end));
+            self.note_statistics(row, events.statistics(start..end));
             runs.push(start..end);
         }
-        for column in OPTIONAL_EVENTS.iter().filter(|column| column.is_needed_by(events)) {
-            self.begin(column)?;
-        }
-        if is_compressed(self.columns.len(), self.calls + calls) {
-            self.begin_compressing()?;
-        }
-        self.extend(START_DELTAS, calls, start_deltas(&runs, &events.start_ns))?;
-        self.extend(DURATIONS, calls, |at| events.duration_ns[at])?;
+        self.reserve(calls, |column| column.is_needed_by(events))?;
+        let failed = failed_column(&self.path);
+        let columns = &mut self.columns;
+        let index = |columns: &EventColumns<L>, name| columns.index(name).unwrap_or_default();
+        columns.fill(index(columns, START_DELTAS), first, calls, start_deltas(&runs, &events.start_ns));
+        columns.fill(index(columns, DURATIONS), first, calls, |at| events.duration_ns[at]);
         for column in OPTIONAL_EVENTS {
-            match (column.get)(events) {
-                Some(values) => self.extend(column.name, calls, |at| values[at])?,
-                None => self.extend(column.name, calls, |_| column.unknown)?,
+            if let Some(index) = columns.index(column.name) {
+                let values = (column.get)(events);
+                columns.fill(index, first, calls, |at| values.map_or(column.unknown, |values| values[at]));
             }
         }
-        self.calls += calls;
-        Ok(())
+        columns.complete_all(first, calls).map_err(failed)
     }
 
-    /// Adds a column, which is not known of the calls so far.
-    fn begin(&mut self, column: &EventColumn) -> Result<(), Error> {
-        if self.columns.iter().any(|there| there.name() == column.name) {
-            return Ok(());
+    /// Makes room for the calls of one more rank, those of these runs, which then are told in any order;
+    /// `has_tasks` says whether any are of tasks.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub(crate) fn place(&mut self, runs: &[Range<usize>], has_tasks: bool) -> Result<Placing<'_, L>, Error> {
+        let (first, calls) = (self.columns.len(), runs.last().map_or(0, |run| run.end));
+        self.reserve(calls, |column| has_column(column.name, has_tasks))?;
+        Ok(Placing::new(&mut self.columns, &self.path, first, runs, has_tasks))
+    }
+
+    /// Notes the statistics of a row.
+    pub(crate) fn note_statistics(&mut self, row: &Row, statistics: Statistics) {
+        self.statistics.insert((row.rank, row.region), statistics);
+    }
+
+    /// Makes room for calls that have these optional columns.
+    fn reserve(&mut self, calls: usize, has_column: impl Fn(&EventColumn) -> bool) -> Result<(), Error> {
+        let failed = failed_column(&self.path);
+        for column in OPTIONAL_EVENTS.iter().filter(|column| has_column(column)) {
+            self.columns.add(column).map_err(&failed)?;
         }
-        self.columns.push(Growing::new(column.name));
-        self.extend(column.name, self.calls, |_| column.unknown)
-    }
-
-    fn begin_compressing(&mut self) -> Result<(), Error> {
-        if self.events.is_none() {
-            let group = self.file.group(EVENTS, false);
-            self.events = Some(group.map_err(|cause| Error::write(&self.path, EVENTS, cause))?);
+        self.columns.reserve(calls);
+        if is_compressed(self.columns.names().len(), self.columns.len()) {
+            let group = || self.file.group(EVENTS, false).map_err(|cause| (EVENTS_GROUP, cause));
+            self.columns.compress(group).map_err(&failed)?;
         }
         Ok(())
-    }
-
-    /// Appends `len` values to a column, if there is such a one.
-    fn extend(&mut self, name: &str, len: usize, value: impl Fn(usize) -> i64) -> Result<(), Error> {
-        let Some(column) = self.columns.iter_mut().find(|column| column.name() == name) else {
-            return Ok(());
-        };
-        let appended = column.append(self.events.as_ref(), len, value);
-        appended.map_err(|cause| Error::write(&self.path, &format!("{EVENTS}/{name}"), cause))
     }
 
     /// Writes all but the events of `profile`, and puts the file in its place.
@@ -138,16 +129,26 @@ impl<L: Library> ProfileWriter<L> {
     /// When the profile contradicts itself or the calls that were appended, or the file cannot be
     /// written. A previous file in its place then stays as it was, and nothing is left beside it.
     pub fn finish(self, profile: &MergedProfile) -> Result<(), Error> {
-        let ProfileWriter { path, temporary, file, columns, events, calls, statistics } = self;
+        let ProfileWriter { path, temporary, file, columns, statistics } = self;
         let path = path.as_path();
-        let writer = Writer { path, file: &file, compress: events.is_some(), statistics: &statistics };
-        writer.write_profile(profile, calls)?;
+        let compress = is_compressed(columns.names().len(), columns.len());
+        let writer = Writer { path, file: &file, compress, statistics: &statistics };
+        writer.write_profile(profile, columns.len())?;
         if profile.aggregates.is_none() {
-            writer.write_events(columns, events)?;
+            let group = || file.group(EVENTS, false).map_err(|cause| (EVENTS_GROUP, cause));
+            columns.finish(group).map_err(failed_column(path))?;
         }
         file.close().map_err(|cause| Error::write(path, "the end", cause))?;
         temporary.publish(path).map_err(|e| Error::rename(path, e))
     }
+}
+
+/// Stands for the group of the columns where the name of one is expected.
+const EVENTS_GROUP: &str = "";
+
+/// Names the column that could not be written.
+pub(super) fn failed_column(path: &Path) -> impl Fn(Failure) -> Error {
+    move |(column, cause)| Error::write(path, format!("{EVENTS}/{column}").trim_end_matches('/'), cause)
 }
 
 /// Statistics of calls by rank and region.
@@ -273,19 +274,6 @@ impl<L: Library> Writer<'_, L> {
         L::statistics(&group.group, STATISTICS, &values).map_err(self.failed_in(group, STATISTICS))
     }
 
-    fn write_events(&self, columns: Vec<Growing<L>>, group: Option<L::Group>) -> Result<(), Error> {
-        let group = match group {
-            Some(group) => group,
-            None => self.group(EVENTS)?.group,
-        };
-        for column in columns {
-            let object = format!("{EVENTS}/{}", column.name());
-            let written = column.finish(&group, self.compress);
-            written.map_err(|cause| Error::write(self.path, &object, cause))?;
-        }
-        Ok(())
-    }
-
     fn write_texts(&self, group: &Group<'_, L>, name: &str, texts: &[&str]) -> Result<(), Error> {
         let visible: Vec<Cow<'_, str>> = texts.iter().map(|text| visible(text)).collect();
         let visible: Vec<&str> = visible.iter().map(|text| &**text).collect();
@@ -325,13 +313,18 @@ fn write_compressed<L: Library, T: Number>(
     mut values: impl ExactSizeIterator<Item = T>,
 ) -> Result<(), String> {
     let len = values.len();
-    let mut column = L::column(group, name, T::numbers(&[]))?;
+    let mut column = [L::column(group, name, T::numbers(&[]))?];
     let mut batch = Vec::with_capacity(CHUNK * L::chunks_at_a_time());
+    let mut first = 0;
     while values.len() > 0 {
         batch.clear();
         batch.extend(values.by_ref().take(batch.capacity()));
-        L::append(&mut column, T::numbers(&batch))?;
+        let chunk = |(chunk, values)| ColumnChunk { column: 0, chunk, values: T::numbers(values) };
+        let chunks: Vec<_> = (first..).zip(batch.chunks(CHUNK)).map(chunk).collect();
+        L::write(&mut column, &chunks).map_err(|(_, cause)| cause)?;
+        first += chunks.len();
     }
+    let [column] = column;
     L::end(column, len)
 }
 

@@ -1,0 +1,263 @@
+//! The columns of events of a file in the making, chunk by chunk, filled in any order.
+//!
+//! The calls of a region lie side by side in the file, but come one by one among those of others, and the end
+//! of a call comes long after its begin. So a chunk, which has the values of as many calls in all columns, is
+//! kept until the last of its calls is known, and then goes to its place in the file:
+//!
+//! ```text
+//! calls        a(0) b(0) b(1) a(1) b(2) ...           region and number
+//! chunks       | a(0) a(1) ...    | b(0) b(1) b(2) ... |
+//!                 one at a time where calls are short: what is in memory are the chunks that
+//!                 have calls and lack some, not the calls
+//! ```
+
+use super::library::{CHUNK, ColumnChunk, Library, Numbers};
+use crate::profile_file::layout::EventColumn;
+
+/// From one column of a chunk to the next, in values: were it a power of two, the values of one call would
+/// crowd in one place of the caches.
+const STRIDE: usize = CHUNK + 16;
+
+/// The columns of a file, as long as calls were reserved.
+pub(super) struct EventColumns<L: Library> {
+    names: Vec<&'static str>,
+    /// The datasets, once the file is to be compressed.
+    datasets: Option<Datasets<L>>,
+    chunks: Vec<Chunk>,
+    /// Complete chunks that are not in the file yet.
+    complete: Vec<usize>,
+    /// Memory of chunks that are.
+    spare: Vec<Vec<i64>>,
+    len: usize,
+}
+
+struct Datasets<L: Library> {
+    group: L::Group,
+    columns: Vec<L::Column>,
+}
+
+/// A chunk of all columns.
+enum Chunk {
+    /// None of its calls is known.
+    Empty,
+    Open(OpenChunk),
+    Written,
+}
+
+struct OpenChunk {
+    /// Column by column.
+    values: Vec<i64>,
+    /// Calls that are not complete yet.
+    missing: usize,
+}
+
+/// What went wrong with which column.
+pub(super) type Failure = (&'static str, String);
+
+impl<L: Library> EventColumns<L> {
+    pub(super) fn new(names: &[&'static str]) -> EventColumns<L> {
+        EventColumns {
+            names: names.to_vec(),
+            datasets: None,
+            chunks: Vec::new(),
+            complete: Vec::new(),
+            spare: Vec::new(),
+            len: 0,
+        }
+    }
+
+    pub(super) fn names(&self) -> &[&'static str] {
+        &self.names
+    }
+
+    /// Calls that were reserved.
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Which column has this name.
+    pub(super) fn index(&self, name: &str) -> Option<usize> {
+        self.names.iter().position(|there| *there == name)
+    }
+
+    /// Adds a column, which is not known of the calls so far.
+    pub(super) fn add(&mut self, column: &EventColumn) -> Result<(), Failure> {
+        if self.index(column.name).is_some() {
+            return Ok(());
+        }
+        let index = self.names.len();
+        self.names.push(column.name);
+        self.spare.clear();
+        for chunk in &mut self.chunks {
+            if let Chunk::Open(chunk) = chunk {
+                chunk.values.resize((index + 1) * STRIDE, column.unknown);
+            }
+        }
+        let Some(Datasets { group, columns }) = &mut self.datasets else { return Ok(()) };
+        let dataset = L::column(group, column.name, Numbers::I64(&[]));
+        columns.push(dataset.map_err(|cause| (column.name, cause))?);
+        let unknown = vec![column.unknown; CHUNK];
+        for (chunk, _) in self.chunks.iter().enumerate().filter(|(_, chunk)| matches!(chunk, Chunk::Written))
+        {
+            let values = Numbers::I64(&unknown);
+            let written = L::write(columns, &[ColumnChunk { column: index, chunk, values }]);
+            written.map_err(|(_, cause)| (column.name, cause))?;
+        }
+        Ok(())
+    }
+
+    /// Begins to write complete chunks to datasets in `group`.
+    pub(super) fn compress(
+        &mut self,
+        group: impl FnOnce() -> Result<L::Group, Failure>,
+    ) -> Result<(), Failure> {
+        if self.datasets.is_some() {
+            return Ok(());
+        }
+        let group = group()?;
+        let column =
+            |name: &&'static str| L::column(&group, name, Numbers::I64(&[])).map_err(|cause| (*name, cause));
+        let columns = self.names.iter().map(column).collect::<Result<_, _>>()?;
+        self.datasets = Some(Datasets { group, columns });
+        Ok(())
+    }
+
+    /// Makes room for calls behind those so far.
+    pub(super) fn reserve(&mut self, calls: usize) {
+        self.len += calls;
+        self.chunks.resize_with(self.len.div_ceil(CHUNK), || Chunk::Empty);
+    }
+
+    /// The values of the call at `at` in all columns.
+    ///
+    /// # Panics
+    /// When it was not reserved, or is in a chunk that is complete.
+    #[inline(always)]
+    pub(super) fn call(&mut self, at: usize) -> CallValues<'_> {
+        CallValues { at: at % CHUNK, values: &mut self.chunk(at / CHUNK).values }
+    }
+
+    #[inline(always)]
+    fn chunk(&mut self, chunk: usize) -> &mut OpenChunk {
+        let slot = &mut self.chunks[chunk];
+        if let Chunk::Empty = slot {
+            open(slot, &mut self.spare, self.names.len());
+        }
+        match slot {
+            Chunk::Open(chunk) => chunk,
+            _ => unreachable!("a call is told before its chunk is complete"),
+        }
+    }
+
+    /// Values of one column of the calls from `at` on.
+    pub(super) fn fill(&mut self, column: usize, at: usize, len: usize, value: impl Fn(usize) -> i64) {
+        let mut done = 0;
+        while done < len {
+            let first = (at + done) % CHUNK;
+            let count = (len - done).min(CHUNK - first);
+            let place = column * STRIDE + first;
+            let values = &mut self.call(at + done).values[place..place + count];
+            values.iter_mut().zip(done..).for_each(|(place, index)| *place = value(index));
+            done += count;
+        }
+    }
+
+    /// All is known of the call at `at` when `set` has set its values.
+    #[inline(always)]
+    pub(super) fn complete(&mut self, at: usize, set: impl FnOnce(CallValues<'_>)) -> Result<(), Failure> {
+        let chunk = self.chunk(at / CHUNK);
+        set(CallValues { at: at % CHUNK, values: &mut chunk.values });
+        chunk.missing -= 1;
+        if chunk.missing == 0 { self.complete_chunk(at / CHUNK) } else { Ok(()) }
+    }
+
+    /// All is known of the calls from `at` on.
+    pub(super) fn complete_all(&mut self, at: usize, len: usize) -> Result<(), Failure> {
+        let mut done = 0;
+        while done < len {
+            let (chunk, first) = ((at + done) / CHUNK, (at + done) % CHUNK);
+            let count = (len - done).min(CHUNK - first);
+            let open = self.chunk(chunk);
+            open.missing -= count;
+            if open.missing == 0 {
+                self.complete_chunk(chunk)?;
+            }
+            done += count;
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn complete_chunk(&mut self, chunk: usize) -> Result<(), Failure> {
+        self.complete.push(chunk);
+        if self.complete.len() * self.names.len() < L::chunks_at_a_time() {
+            Ok(())
+        } else {
+            self.write_complete()
+        }
+    }
+
+    /// Writes the complete chunks, if the file is to be compressed.
+    fn write_complete(&mut self) -> Result<(), Failure> {
+        let Some(Datasets { columns, .. }) = &mut self.datasets else { return Ok(()) };
+        let mut batch = Vec::with_capacity(self.complete.len() * self.names.len());
+        for &chunk in &self.complete {
+            let Chunk::Open(open) = &self.chunks[chunk] else { continue };
+            let len = CHUNK.min(self.len - chunk * CHUNK);
+            for (column, values) in open.values.chunks_exact(STRIDE).enumerate() {
+                batch.push(ColumnChunk { column, chunk, values: Numbers::I64(&values[..len]) });
+            }
+        }
+        L::write(columns, &batch).map_err(|(column, cause)| (self.names[column], cause))?;
+        for chunk in self.complete.drain(..) {
+            if let Chunk::Open(open) = std::mem::replace(&mut self.chunks[chunk], Chunk::Written) {
+                self.spare.push(open.values);
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes what is left, as contiguous datasets in the `group` where none of it is compressed.
+    pub(super) fn finish(mut self, group: impl FnOnce() -> Result<L::Group, Failure>) -> Result<(), Failure> {
+        if self.datasets.is_none() {
+            let group = group()?;
+            for (column, name) in self.names.clone().into_iter().enumerate() {
+                let values: Vec<i64> = (0..self.len).map(|at| self.call(at).get(column)).collect();
+                L::numbers(&group, name, Numbers::I64(&values)).map_err(|cause| (name, cause))?;
+            }
+            return Ok(());
+        }
+        // The last one is short, and so is never complete before.
+        let open = |chunk: &Chunk| matches!(chunk, Chunk::Open(_));
+        self.complete = (0..self.chunks.len()).filter(|&chunk| open(&self.chunks[chunk])).collect();
+        self.write_complete()?;
+        let columns = self.datasets.map_or(Vec::new(), |datasets| datasets.columns);
+        for (column, name) in columns.into_iter().zip(self.names) {
+            L::end(column, self.len).map_err(|cause| (name, cause))?;
+        }
+        Ok(())
+    }
+}
+
+#[cold]
+fn open(slot: &mut Chunk, spare: &mut Vec<Vec<i64>>, columns: usize) {
+    let values = spare.pop().unwrap_or_else(|| vec![0; columns * STRIDE]);
+    *slot = Chunk::Open(OpenChunk { values, missing: CHUNK });
+}
+
+/// The values of one call.
+pub(super) struct CallValues<'a> {
+    values: &'a mut [i64],
+    at: usize,
+}
+
+impl CallValues<'_> {
+    #[inline]
+    pub(super) fn set(&mut self, column: usize, value: i64) {
+        self.values[column * STRIDE + self.at] = value;
+    }
+
+    fn get(&self, column: usize) -> i64 {
+        self.values[column * STRIDE + self.at]
+    }
+}
