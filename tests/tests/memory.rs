@@ -140,28 +140,6 @@ fn ranks_are_merged_in_memory_that_does_not_grow_with_them() {
     assert!(many <= few + 12 * MIB, "{few} bytes for 8 ranks, {many} for 64");
 }
 
-#[test]
-fn calls_of_a_rank_are_merged_in_memory_that_does_not_grow_with_them() {
-    let source = std::fs::read_to_string(tools::in_tests("programs/calls_of_a_rank.rs")).unwrap();
-    let program = Package::new("many-calls-of-a-rank", &source, &[]).build_optimised();
-    let peak = |calls: u64| {
-        let folder = empty_folder(&format!("merge-{calls}-calls"));
-        let mut command = Command::new(&program);
-        subcommand::without_traces_of_the_test(&mut command);
-        tools::succeed(command.arg(calls.to_string()).env("SCOPE_OUTPUT", &folder));
-        let peak = collect(&folder);
-        let profile = cargo_scope::hdf5::read_totals(&folder.join("profile.h5")).unwrap();
-        let counted: u64 = profile.paths.unwrap().iter().map(|path| path.calls).sum();
-        assert_eq!(counted, calls);
-        std::fs::remove_dir_all(&folder).unwrap();
-        peak
-    };
-    // Each of the 20 regions has a chunk of its own in either run.
-    let (few, many) = (peak(700_000), peak(2_000_000));
-    // The calls that there are more would be 42 MiB in memory.
-    assert!(many <= few + 12 * MIB, "{few} bytes for 700,000 calls, {many} for 2 million");
-}
-
 /// A file as the Python package writes it: no totals, so that everything comes from its calls.
 #[test]
 fn files_are_read_in_memory_that_does_not_grow_with_their_calls() {

@@ -261,3 +261,134 @@ impl CallValues<'_> {
         self.values[column * STRIDE + self.at]
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::collections::BTreeMap;
+    use std::io;
+    use std::path::Path;
+
+    use super::super::layout::{CALL_IDS, DURATIONS, OPTIONAL_EVENTS, START_DELTAS, STATISTICS_SIZE};
+    use super::*;
+    use crate::merged::MetadataValue;
+
+    thread_local! {
+        /// What was written: by column, chunk by chunk.
+        static WRITTEN: RefCell<BTreeMap<(String, usize), Vec<i64>>> = const { RefCell::new(BTreeMap::new()) };
+    }
+
+    /// Notes the chunks of columns, and nothing else.
+    struct Notes;
+
+    impl Library for Notes {
+        type Group = ();
+        type Column = String;
+
+        fn create(_: &Path) -> io::Result<Notes> {
+            Ok(Notes)
+        }
+
+        fn root(&self) -> Result<(), String> {
+            Ok(())
+        }
+
+        fn group(&self, _: &str, _: bool) -> Result<(), String> {
+            Ok(())
+        }
+
+        fn attribute((): &(), _: &str, _: &MetadataValue) -> Result<(), String> {
+            Ok(())
+        }
+
+        fn numbers((): &(), _: &str, _: Numbers<'_>) -> Result<(), String> {
+            Ok(())
+        }
+
+        fn texts((): &(), _: &str, _: &[&str]) -> Result<(), String> {
+            Ok(())
+        }
+
+        fn statistics((): &(), _: &str, _: &[[u8; STATISTICS_SIZE]]) -> Result<(), String> {
+            Ok(())
+        }
+
+        fn column((): &(), name: &str, _: Numbers<'_>) -> Result<String, String> {
+            Ok(name.to_owned())
+        }
+
+        fn chunks_at_a_time() -> usize {
+            4
+        }
+
+        fn write(columns: &mut [String], chunks: &[ColumnChunk<'_>]) -> Result<(), (usize, String)> {
+            for &ColumnChunk { column, chunk, values } in chunks {
+                let Numbers::I64(values) = values else { return Err((column, "other numbers".into())) };
+                let place = (columns[column].clone(), chunk);
+                let before = WRITTEN.with_borrow_mut(|written| written.insert(place, values.to_vec()));
+                if before.is_some() {
+                    return Err((column, "a chunk is written twice".into()));
+                }
+            }
+            Ok(())
+        }
+
+        fn end(_: String, _: usize) -> Result<(), String> {
+            Ok(())
+        }
+
+        fn close(self) -> Result<(), String> {
+            Ok(())
+        }
+    }
+
+    impl EventColumns<Notes> {
+        fn chunks_in_memory(&self) -> usize {
+            self.chunks.iter().filter(|chunk| matches!(chunk, Chunk::Open(_))).count() + self.spare.len()
+        }
+    }
+
+    #[test]
+    fn only_chunks_that_lack_calls_are_in_memory() {
+        const RUNS: usize = 3;
+        const CALLS_OF_A_RUN: usize = 20 * CHUNK + 1_000;
+        let calls = RUNS * CALLS_OF_A_RUN;
+        let mut columns = EventColumns::<Notes>::new(&[START_DELTAS, DURATIONS]);
+        columns.compress(|| Ok(())).unwrap();
+        columns.reserve(calls);
+        for number in 0..CALLS_OF_A_RUN {
+            for run in 0..RUNS {
+                let at = run * CALLS_OF_A_RUN + number;
+                columns.call(at).set(0, at as i64);
+                columns.complete(at, |mut values| values.set(1, 1 + at as i64)).unwrap();
+            }
+            // Of each run the one that is filled, the one that it shares with the run before, and a
+            // batch that is about to be written.
+            assert!(columns.chunks_in_memory() <= 2 * RUNS + 2, "{} chunks", columns.chunks_in_memory());
+        }
+        // A column that comes later is not known of these.
+        let ids = OPTIONAL_EVENTS.iter().find(|column| column.name == CALL_IDS).unwrap();
+        columns.add(ids).unwrap();
+        columns.reserve(CHUNK);
+        columns.fill(0, calls, CHUNK, |_| 7);
+        columns.fill(1, calls, CHUNK, |_| 8);
+        columns.fill(2, calls, CHUNK, |index| index as i64);
+        columns.complete_all(calls, CHUNK).unwrap();
+        columns.finish(|| Ok(())).unwrap();
+        let column = |name: &str| -> Vec<i64> {
+            WRITTEN.with_borrow(|written| {
+                written
+                    .iter()
+                    .filter(|((of, _), _)| of == name)
+                    .flat_map(|(_, values)| values.clone())
+                    .collect()
+            })
+        };
+        let known = |first: i64, later: Vec<i64>| -> Vec<i64> {
+            (first..first + calls as i64).chain(later).collect()
+        };
+        assert!(column(START_DELTAS) == known(0, vec![7; CHUNK]));
+        assert!(column(DURATIONS) == known(1, vec![8; CHUNK]));
+        assert!(column(CALL_IDS) == [vec![-1; calls], (0..CHUNK as i64).collect()].concat());
+    }
+}
