@@ -82,7 +82,7 @@ pub struct Collected {
 }
 
 /// Merges one recording of each rank into a file that is to be at `into`, one after the other, so that
-/// no more than one rank is in memory, and that without its calls. A recording that cannot be read is noted, and the others count;
+/// no more than one rank is in memory, and of its calls those of chunks that lack some. A recording that cannot be read is noted, and the others count;
 /// `others` are further ones of ranks, which are only named. How the program ended explains why a
 /// recording was not ended by it.
 ///

@@ -215,8 +215,8 @@ impl Merger {
     /// # Errors
     /// When there was one of this rank, a call refers to a region or a parent that is not there, or the file
     /// cannot be written. [`Error::WrongTotals`] where the totals of the recording turn out to be wrong:
-    /// then all is to be done again by one [that counts](Self::that_counts), which fails only where the
-    /// recording changes meanwhile.
+    /// then all is to be done again by one [that counts](Self::that_counts), for which it reads each
+    /// recording once more, and which fails only where a recording changes meanwhile.
     pub fn add<L: Library>(
         &mut self,
         path: &Path,

@@ -400,3 +400,32 @@ async fn main() {
         assert_eq!((profile.lost_calls, profile.open_calls), (0, 0));
     }
 }
+
+#[test]
+fn a_fork_inside_polls_leaves_each_process_its_own_calls() {
+    let source = std::fs::read_to_string(tools::in_tests("programs/forks_in_polls.rs")).unwrap();
+    let program = Package::new("forks-in-polls", &source, &["libc = \"0.2\""]).build();
+    let folder = empty_folder("forks-in-polls-recordings");
+    let mut command = Command::new(program);
+    subcommand::without_traces_of_the_test(&mut command);
+    tools::succeed(command.env("SCOPE_OUTPUT", &folder));
+    let mut paths = Vec::new();
+    for file in tests::outputs::files_below(&folder) {
+        let recording = scope_runtime::recording::Recording::open(&file).unwrap();
+        assert_eq!((recording.info().sealed, recording.info().damaged), (true, 0), "{}", file.display());
+        let profile = recording.profile();
+        let nodes = profile.paths.nodes();
+        let name =
+            |region: scope_runtime::profile::RegionId| profile.regions[region.0 as usize].name.as_str();
+        let path = |node: &scope_runtime::totals::PathTotals| {
+            let above = node.parent.map_or("", |parent| name(nodes[parent.0 as usize].region));
+            format!("{above}/{} {}", name(node.region), node.calls)
+        };
+        paths.push(nodes.iter().map(path).collect::<Vec<_>>());
+    }
+    paths.sort();
+    // What the child ends of its parent's calls is not its own; what it calls in them has nothing around it.
+    let of_child = ["/in_child 1", "in_child/after 1", "/after 2"];
+    let of_parent = ["/outer 1", "outer/inner 1", "inner/after 1", "outer/after 1"];
+    assert_eq!(paths, [of_child.to_vec(), of_parent.to_vec()]);
+}

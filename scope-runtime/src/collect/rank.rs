@@ -14,7 +14,7 @@ use super::{RankRecording, UNKNOWN};
 trait Columns {
     fn begin(&mut self, at: usize, call: &BegunCall);
     /// `run` is the number of the call's run.
-    fn end(&mut self, at: usize, run: usize, call: &EndedCall);
+    fn end(&mut self, at: usize, run: usize, call: &EndedCall) -> Result<(), Failure>;
 }
 
 impl<L: Library> Columns for Placing<'_, L> {
@@ -24,8 +24,8 @@ impl<L: Library> Columns for Placing<'_, L> {
     }
 
     #[inline(always)]
-    fn end(&mut self, at: usize, run: usize, call: &EndedCall) {
-        self.end(at, run, call);
+    fn end(&mut self, at: usize, run: usize, call: &EndedCall) -> Result<(), Failure> {
+        self.end(at, run, call).map_err(Failure::File)
     }
 }
 
@@ -81,11 +81,12 @@ impl Columns for MemoryColumns {
     }
 
     #[inline(always)]
-    fn end(&mut self, at: usize, _: usize, call: &EndedCall) {
+    fn end(&mut self, at: usize, _: usize, call: &EndedCall) -> Result<(), Failure> {
         self.duration_ns[at] = call.duration_ns;
         if let Some((task_ids, await_ns)) = &mut self.of_tasks {
             (task_ids[at], await_ns[at]) = (call.task_id, call.await_ns);
         }
+        Ok(())
     }
 }
 
@@ -166,8 +167,7 @@ pub(super) fn into_file<L: Library>(
     let runs: Vec<_> = places.runs.iter().map(|run| run.events.clone()).collect();
     let columns = file.place(&runs, !recording.tasks().tasks().is_empty()).map_err(Failure::File)?;
     let (columns, runs) = Placement::new(columns, recording.tasks(), places).place(recording)?;
-    let statistics = columns.finish().map_err(Failure::File)?;
-    let statistics: HashMap<_, _> = runs.iter().map(|run| run.region).zip(statistics).collect();
+    let statistics: HashMap<_, _> = runs.iter().map(|run| run.region).zip(columns.statistics()).collect();
     let runs = with_calls(recording.profile(), runs);
     Ok(runs.map(|run| (statistics[&run.region], run)).map(|(statistics, run)| (run, statistics)).collect())
 }
@@ -386,7 +386,8 @@ impl<C: Columns> CallSink for Placement<'_, C> {
     /// taken its own from it; so the sums per region need no memory per call.
     #[inline(always)]
     fn end(&mut self, call: Place, end_ns: i64, run: Option<RunId>, _open: bool) {
-        if call.at == Place::NOWHERE.at {
+        // After a failure nothing more is put anywhere.
+        if call.at == Place::NOWHERE.at || self.failure.is_some() {
             return;
         }
         let duration_ns = end_ns.wrapping_sub(call.start_ns);
@@ -400,7 +401,9 @@ impl<C: Columns> CallSink for Placement<'_, C> {
             ended.await_ns =
                 run.map_or(0, |RunId(run)| duration_ns - self.tasks.runs()[run as usize].busy_ns);
         }
-        self.columns.end(call.at, call.run, &ended);
+        if let Err(failure) = self.columns.end(call.at, call.run, &ended) {
+            self.failure = Some(failure);
+        }
         let runs = &mut self.places.runs;
         let sum = &mut runs[call.run].exclusive_ns;
         *sum = sum.wrapping_add(duration_ns);

@@ -14,7 +14,7 @@ const INSTANCES_AT_ONCE: u64 = 4096;
 static NEXT_INSTANCE: AtomicU64 = AtomicU64::new(0);
 
 /// An instance of an async region.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(crate) struct Instance {
     state: InstanceState,
     session: u32,
@@ -120,7 +120,8 @@ impl Instance {
     pub(crate) fn end_poll(&mut self, end: PollEnd) {
         with_lane(|lane| {
             if lane.context.get() == 0 {
-                // A forked child: what ran was in its parent's recording.
+                // A forked child: what ran was in its parent's recording. Polls nest, so those that began in
+                // the child have ended by now.
                 self.state = InstanceState::Unrecorded;
                 return;
             }

@@ -18,6 +18,9 @@ use crate::profile_file::layout::EventColumn;
 /// crowd in one place of the caches.
 const STRIDE: usize = CHUNK + 16;
 
+/// How many chunks' memory is kept for others.
+const MOST_SPARE: usize = 8;
+
 /// The columns of a file, as long as calls were reserved.
 pub(super) struct EventColumns<L: Library> {
     names: Vec<&'static str>,
@@ -149,17 +152,31 @@ impl<L: Library> EventColumns<L> {
         }
     }
 
-    /// Values of one column of the calls from `at` on.
-    pub(super) fn fill(&mut self, column: usize, at: usize, len: usize, value: impl Fn(usize) -> i64) {
+    /// Sets the values of so many calls from `at` on: `value` gives them by column, and by how many calls come
+    /// before.
+    pub(super) fn append(
+        &mut self,
+        at: usize,
+        calls: usize,
+        value: impl Fn(usize, usize) -> i64,
+    ) -> Result<(), Failure> {
+        let columns = self.names.len();
         let mut done = 0;
-        while done < len {
-            let first = (at + done) % CHUNK;
-            let count = (len - done).min(CHUNK - first);
-            let place = column * STRIDE + first;
-            let values = &mut self.call(at + done).values[place..place + count];
-            values.iter_mut().zip(done..).for_each(|(place, index)| *place = value(index));
+        while done < calls {
+            let (chunk, first) = ((at + done) / CHUNK, (at + done) % CHUNK);
+            let count = (calls - done).min(CHUNK - first);
+            let open = self.chunk(chunk);
+            for column in 0..columns {
+                let values = &mut open.values[column * STRIDE + first..][..count];
+                values.iter_mut().zip(done..).for_each(|(place, call)| *place = value(column, call));
+            }
+            open.missing -= count;
+            if open.missing == 0 {
+                self.complete_chunk(chunk)?;
+            }
             done += count;
         }
+        Ok(())
     }
 
     /// All is known of the call at `at` when `set` has set its values.
@@ -169,22 +186,6 @@ impl<L: Library> EventColumns<L> {
         set(CallValues { at: at % CHUNK, values: &mut chunk.values });
         chunk.missing -= 1;
         if chunk.missing == 0 { self.complete_chunk(at / CHUNK) } else { Ok(()) }
-    }
-
-    /// All is known of the calls from `at` on.
-    pub(super) fn complete_all(&mut self, at: usize, len: usize) -> Result<(), Failure> {
-        let mut done = 0;
-        while done < len {
-            let (chunk, first) = ((at + done) / CHUNK, (at + done) % CHUNK);
-            let count = (len - done).min(CHUNK - first);
-            let open = self.chunk(chunk);
-            open.missing -= count;
-            if open.missing == 0 {
-                self.complete_chunk(chunk)?;
-            }
-            done += count;
-        }
-        Ok(())
     }
 
     #[cold]
@@ -200,8 +201,9 @@ impl<L: Library> EventColumns<L> {
     /// Writes the complete chunks, if the file is to be compressed.
     fn write_complete(&mut self) -> Result<(), Failure> {
         let Some(Datasets { columns, .. }) = &mut self.datasets else { return Ok(()) };
-        let mut batch = Vec::with_capacity(self.complete.len() * self.names.len());
-        for &chunk in &self.complete {
+        let complete = std::mem::take(&mut self.complete);
+        let mut batch = Vec::with_capacity(complete.len() * self.names.len());
+        for &chunk in &complete {
             let Chunk::Open(open) = &self.chunks[chunk] else { continue };
             let len = CHUNK.min(self.len - chunk * CHUNK);
             for (column, values) in open.values.chunks_exact(STRIDE).enumerate() {
@@ -209,8 +211,10 @@ impl<L: Library> EventColumns<L> {
             }
         }
         L::write(columns, &batch).map_err(|(column, cause)| (self.names[column], cause))?;
-        for chunk in self.complete.drain(..) {
-            if let Chunk::Open(open) = std::mem::replace(&mut self.chunks[chunk], Chunk::Written) {
+        for chunk in complete {
+            if let Chunk::Open(open) = std::mem::replace(&mut self.chunks[chunk], Chunk::Written)
+                && self.spare.len() < MOST_SPARE
+            {
                 self.spare.push(open.values);
             }
         }
@@ -264,18 +268,28 @@ impl CallValues<'_> {
 
 #[cfg(test)]
 mod tests {
-    use std::cell::RefCell;
+    use std::cell::{Cell, RefCell};
     use std::collections::BTreeMap;
     use std::io;
     use std::path::Path;
 
-    use super::super::layout::{CALL_IDS, DURATIONS, OPTIONAL_EVENTS, START_DELTAS, STATISTICS_SIZE};
+    use super::super::layout::*;
+    use super::super::placing::{BegunCall, EndedCall, Placing, has_column};
     use super::*;
     use crate::merged::MetadataValue;
 
     thread_local! {
         /// What was written: by column, chunk by chunk.
         static WRITTEN: RefCell<BTreeMap<(String, usize), Vec<i64>>> = const { RefCell::new(BTreeMap::new()) };
+        /// How many chunks of columns may still be asked to be written.
+        static ROOM: Cell<usize> = const { Cell::new(usize::MAX) };
+        static ASKED: Cell<usize> = const { Cell::new(0) };
+    }
+
+    fn written(name: &str) -> Vec<i64> {
+        WRITTEN.with_borrow(|written| {
+            written.iter().filter(|((of, _), _)| of == name).flat_map(|(_, values)| values.clone()).collect()
+        })
     }
 
     /// Notes the chunks of columns, and nothing else.
@@ -323,6 +337,8 @@ mod tests {
 
         fn write(columns: &mut [String], chunks: &[ColumnChunk<'_>]) -> Result<(), (usize, String)> {
             for &ColumnChunk { column, chunk, values } in chunks {
+                ASKED.set(ASKED.get() + 1);
+                ROOM.set(ROOM.get().checked_sub(1).ok_or((column, "no room".into()))?);
                 let Numbers::I64(values) = values else { return Err((column, "other numbers".into())) };
                 let place = (columns[column].clone(), chunk);
                 let before = WRITTEN.with_borrow_mut(|written| written.insert(place, values.to_vec()));
@@ -370,25 +386,63 @@ mod tests {
         let ids = OPTIONAL_EVENTS.iter().find(|column| column.name == CALL_IDS).unwrap();
         columns.add(ids).unwrap();
         columns.reserve(CHUNK);
-        columns.fill(0, calls, CHUNK, |_| 7);
-        columns.fill(1, calls, CHUNK, |_| 8);
-        columns.fill(2, calls, CHUNK, |index| index as i64);
-        columns.complete_all(calls, CHUNK).unwrap();
+        columns.append(calls, CHUNK, |column, call| [7, 8, call as i64][column]).unwrap();
         columns.finish(|| Ok(())).unwrap();
-        let column = |name: &str| -> Vec<i64> {
-            WRITTEN.with_borrow(|written| {
-                written
-                    .iter()
-                    .filter(|((of, _), _)| of == name)
-                    .flat_map(|(_, values)| values.clone())
-                    .collect()
-            })
-        };
         let known = |first: i64, later: Vec<i64>| -> Vec<i64> {
             (first..first + calls as i64).chain(later).collect()
         };
-        assert!(column(START_DELTAS) == known(0, vec![7; CHUNK]));
-        assert!(column(DURATIONS) == known(1, vec![8; CHUNK]));
-        assert!(column(CALL_IDS) == [vec![-1; calls], (0..CHUNK as i64).collect()].concat());
+        assert!(written(START_DELTAS) == known(0, vec![7; CHUNK]));
+        assert!(written(DURATIONS) == known(1, vec![8; CHUNK]));
+        assert!(written(CALL_IDS) == [vec![-1; calls], (0..CHUNK as i64).collect()].concat());
+    }
+    #[test]
+    fn a_column_of_some_ranks_is_not_known_of_the_others() {
+        // Ranks share chunks, and memory of chunks is used again.
+        const CALLS: usize = 5 * CHUNK / 2;
+        let mut columns = EventColumns::<Notes>::new(&[START_DELTAS, DURATIONS]);
+        columns.compress(|| Ok(())).unwrap();
+        for (rank, has_tasks) in [false, true, false, true].into_iter().enumerate() {
+            let first = columns.len();
+            for column in OPTIONAL_EVENTS.iter().filter(|column| has_column(column.name, has_tasks)) {
+                columns.add(column).unwrap();
+            }
+            columns.reserve(CALLS);
+            let runs = [0..CALLS, CALLS..CALLS];
+            let mut placing = Placing::new(&mut columns, Path::new("a"), first, &runs, has_tasks);
+            for at in 0..CALLS {
+                let value = (10 * rank + 10) as i64;
+                let (id, parent_id, thread_id) = (value + 1, value + 2, value + 3);
+                placing.begin(at, &BegunCall { start_ns: value, before_ns: 0, id, parent_id, thread_id });
+                let (duration_ns, task_id, await_ns) = (value + 4, value + 5, value + 6);
+                placing.end(at, 0, &EndedCall { start_ns: value, duration_ns, task_id, await_ns }).unwrap();
+            }
+            let statistics: Vec<_> = placing.statistics().collect();
+            assert_eq!(statistics[0].total_ns, (10 * rank as i64 + 14) * CALLS as i64);
+        }
+        columns.finish(|| Ok(())).unwrap();
+        let of_ranks = |values: [i64; 4]| values.map(|value| vec![value; CALLS]).concat();
+        for (name, values) in [
+            (START_DELTAS, [10, 20, 30, 40]),
+            (DURATIONS, [14, 24, 34, 44]),
+            (CALL_IDS, [11, 21, 31, 41]),
+            (PARENT_IDS, [12, 22, 32, 42]),
+            (THREAD_IDS, [13, 23, 33, 43]),
+            (TASK_IDS, [-1, 25, -1, 45]),
+            (AWAIT, [0, 26, 0, 46]),
+        ] {
+            assert!(written(name) == of_ranks(values), "{name}");
+        }
+    }
+
+    #[test]
+    fn after_a_failure_nothing_more_is_written() {
+        let mut columns = EventColumns::<Notes>::new(&[START_DELTAS, DURATIONS]);
+        columns.compress(|| Ok(())).unwrap();
+        columns.reserve(50 * CHUNK);
+        ROOM.set(9);
+        let failure = columns.append(0, 50 * CHUNK, |_, _| 0).unwrap_err();
+        assert_eq!(failure, (DURATIONS, "no room".into()));
+        assert_eq!(ASKED.get(), 10);
+        assert!(columns.chunks_in_memory() <= 4, "{} chunks", columns.chunks_in_memory());
     }
 }

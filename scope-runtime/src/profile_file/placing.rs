@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use super::Error;
-use super::columns::{EventColumns, Failure};
+use super::columns::EventColumns;
 use super::layout::*;
 use super::library::Library;
 use super::write::failed_column;
@@ -22,7 +22,6 @@ pub(crate) struct Placing<'a, L: Library> {
     unknown: Vec<(usize, i64)>,
     /// The calls of each row, and what they add up to.
     runs: Vec<(Range<usize>, StatisticsSums)>,
-    failure: Option<Failure>,
 }
 
 /// Where the columns are.
@@ -77,7 +76,7 @@ impl<'a, L: Library> Placing<'a, L> {
         let unknown =
             unknown.filter_map(|column| Some((columns.index(column.name)?, column.unknown))).collect();
         let runs = runs.iter().map(|run| (run.clone(), StatisticsSums::default())).collect();
-        Placing { columns, path, first, index, unknown, runs, failure: None }
+        Placing { columns, path, first, index, unknown, runs }
     }
 
     /// The call at `at` begins.
@@ -92,8 +91,11 @@ impl<'a, L: Library> Placing<'a, L> {
     }
 
     /// The call at `at`, of this run, ends.
+    ///
+    /// # Errors
+    /// When a chunk of which it is the last call cannot be written.
     #[inline(always)]
-    pub(crate) fn end(&mut self, at: usize, run: usize, call: &EndedCall) {
+    pub(crate) fn end(&mut self, at: usize, run: usize, call: &EndedCall) -> Result<(), Error> {
         let completed = self.columns.complete(self.first + at, |mut values| {
             values.set(self.index.durations, call.duration_ns);
             if let Some((task_ids, await_ns)) = self.index.of_tasks {
@@ -101,9 +103,6 @@ impl<'a, L: Library> Placing<'a, L> {
                 values.set(await_ns, call.await_ns);
             }
         });
-        if let Err(failure) = completed {
-            self.failure.get_or_insert(failure);
-        }
         let (events, sums) = &mut self.runs[run];
         sums.add(call.start_ns, call.duration_ns);
         if at == events.start {
@@ -112,17 +111,12 @@ impl<'a, L: Library> Placing<'a, L> {
         if at + 1 == events.end {
             sums.last_ns = call.duration_ns;
         }
+        completed.map_err(|failure| failed_column(self.path)(failure))
     }
 
-    /// Gives the statistics of each run.
-    ///
-    /// # Errors
-    /// When something could not be written.
-    pub(crate) fn finish(self) -> Result<Vec<Statistics>, Error> {
-        match self.failure {
-            Some(failure) => Err(failed_column(self.path)(failure)),
-            None => Ok(self.runs.into_iter().map(|(_, sums)| sums.statistics()).collect()),
-        }
+    /// The statistics of each run.
+    pub(crate) fn statistics(&self) -> impl Iterator<Item = Statistics> {
+        self.runs.iter().map(|(_, sums)| sums.statistics())
     }
 }
 

@@ -54,7 +54,7 @@ impl<L: Library> ProfileWriter<L> {
     pub fn create(path: &Path) -> Result<ProfileWriter<L>, Error> {
         let temporary = Temporary::beside(path).map_err(|e| Error::io(path, "create", e))?;
         let file = L::create(temporary.path()).map_err(|e| Error::io(path, "create", e))?;
-        let columns = EventColumns::new(&[START_DELTAS, DURATIONS]);
+        let columns = EventColumns::new(&REQUIRED);
         Ok(ProfileWriter { path: path.to_path_buf(), temporary, file, columns, statistics: HashMap::new() })
     }
 
@@ -79,18 +79,19 @@ impl<L: Library> ProfileWriter<L> {
             runs.push(start..end);
         }
         self.reserve(calls, |column| column.is_needed_by(events))?;
-        let failed = failed_column(&self.path);
-        let columns = &mut self.columns;
-        let index = |columns: &EventColumns<L>, name| columns.index(name).unwrap_or_default();
-        columns.fill(index(columns, START_DELTAS), first, calls, start_deltas(&runs, &events.start_ns));
-        columns.fill(index(columns, DURATIONS), first, calls, |at| events.duration_ns[at]);
-        for column in OPTIONAL_EVENTS {
-            if let Some(index) = columns.index(column.name) {
-                let values = (column.get)(events);
-                columns.fill(index, first, calls, |at| values.map_or(column.unknown, |values| values[at]));
+        let start_delta = start_deltas(&runs, &events.start_ns);
+        let optional = |name: &&str| OPTIONAL_EVENTS.iter().find(|column| column.name == *name);
+        let optional: Vec<_> = self.columns.names()[REQUIRED.len()..].iter().filter_map(optional).collect();
+        let optional: Vec<_> = optional.iter().map(|column| ((column.get)(events), column.unknown)).collect();
+        let appended = self.columns.append(first, calls, |column, call| match column {
+            0 => start_delta(call),
+            1 => events.duration_ns[call],
+            _ => {
+                let (values, unknown) = optional[column - REQUIRED.len()];
+                values.map_or(unknown, |values| values[call])
             }
-        }
-        columns.complete_all(first, calls).map_err(failed)
+        });
+        appended.map_err(failed_column(&self.path))
     }
 
     /// Makes room for the calls of one more rank, those of these runs, which then are told in any order;
@@ -142,6 +143,9 @@ impl<L: Library> ProfileWriter<L> {
         temporary.publish(path).map_err(|e| Error::rename(path, e))
     }
 }
+
+/// The columns that all files have, in this order; the others follow.
+const REQUIRED: [&str; 2] = [START_DELTAS, DURATIONS];
 
 /// Stands for the group of the columns where the name of one is expected.
 const EVENTS_GROUP: &str = "";
