@@ -12,7 +12,7 @@ use scope_runtime::profile::Profile;
 use scope_runtime::recording::Recording;
 
 pub use self::by_program::{OfProgram, by_program};
-use crate::collect::{self, Merger, RunInfo};
+use crate::collect::{Merger, RunInfo, with_merger};
 use crate::hdf5::ProfileWriter;
 use crate::merged::MergedProfile;
 use crate::names::listed;
@@ -82,9 +82,9 @@ pub struct Collected {
 }
 
 /// Merges one recording of each rank into a file that is to be at `into`, one after the other, so that
-/// no more than one rank is in memory, and of its calls those of chunks that lack some. A recording that cannot be read is noted, and the others count;
-/// `others` are further ones of ranks, which are only named. How the program ended explains why a
-/// recording was not ended by it.
+/// no more than one rank is in memory, and of its calls those of chunks that lack some. A recording that
+/// cannot be read is noted, and the others count; `others` are further ones of ranks, which are only named.
+/// How the program ended explains why a recording was not ended by it.
 ///
 /// # Errors
 /// When they contradict each other, or the file cannot be written.
@@ -95,36 +95,23 @@ pub fn merge(
     ending: Option<Ending>,
     into: &Path,
 ) -> anyhow::Result<Collected> {
-    match merge_by(Merger::default(), paths, others, run, ending, into) {
-        Err(error) if matches!(error.downcast_ref(), Some(collect::Error::WrongTotals { .. })) => {
-            merge_by(Merger::that_counts(), paths, others, run, ending, into)
+    let (merger, file, mut notes, mut incomplete) = with_merger(|mut merger| {
+        let mut file = ProfileWriter::create(into)?;
+        let (mut notes, mut incomplete) = (Vec::new(), false);
+        for path in paths {
+            let recording = match Recording::open(path) {
+                Ok(recording) => recording,
+                Err(error) => {
+                    notes.push(error.to_string());
+                    incomplete = true;
+                    continue;
+                }
+            };
+            incomplete |= describe(path, &recording, ending, &mut notes);
+            merger.add(path, &recording, &mut file)?;
         }
-        merged => merged,
-    }
-}
-
-fn merge_by(
-    mut merger: Merger,
-    paths: &[PathBuf],
-    others: &[PathBuf],
-    run: &RunInfo,
-    ending: Option<Ending>,
-    into: &Path,
-) -> anyhow::Result<Collected> {
-    let mut file = ProfileWriter::create(into)?;
-    let (mut notes, mut incomplete) = (Vec::new(), false);
-    for path in paths {
-        let recording = match Recording::open(path) {
-            Ok(recording) => recording,
-            Err(error) => {
-                notes.push(error.to_string());
-                incomplete = true;
-                continue;
-            }
-        };
-        incomplete |= describe(path, &recording, ending, &mut notes);
-        merger.add(path, &recording, &mut file)?;
-    }
+        Ok((merger, file, notes, incomplete))
+    })?;
     missing_ranks(&merger, &mut notes);
     if let Some(first) = others.first() {
         let names = listed(others.iter().map(|path| file_name(path)));

@@ -185,6 +185,19 @@ pub fn merge<P: AsRef<Path>, R: RankRecording>(
     Ok(MergedProfile { events, ..merger.finish(run)? })
 }
 
+/// Has `merge` do its work with a merger that believes the totals of recordings. Where these turn out to be
+/// wrong, all is done again with one that looks at all calls first, which takes one more reading of each
+/// recording.
+///
+/// # Errors
+/// Those of `merge`.
+pub fn with_merger<T>(mut merge: impl FnMut(Merger) -> Result<T, Error>) -> Result<T, Error> {
+    match merge(Merger::default()) {
+        Err(Error::WrongTotals { .. }) => merge(Merger::that_counts()),
+        merged => merged,
+    }
+}
+
 /// Takes the recordings of the ranks one after the other; of each only what does not grow with its
 /// calls is kept (and, of async calls, their polls and links).
 ///
@@ -215,8 +228,8 @@ impl Merger {
     /// # Errors
     /// When there was one of this rank, a call refers to a region or a parent that is not there, or the file
     /// cannot be written. [`Error::WrongTotals`] where the totals of the recording turn out to be wrong:
-    /// then all is to be done again by one [that counts](Self::that_counts), for which it reads each
-    /// recording once more, and which fails only where a recording changes meanwhile.
+    /// then all is to be done again by one [that counts](Self::that_counts), as [`with_merger`] does, which
+    /// fails only where a recording changes meanwhile.
     pub fn add<L: Library>(
         &mut self,
         path: &Path,

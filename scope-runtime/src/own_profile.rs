@@ -8,7 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use crate::collect::{self, Merger, RunInfo};
+use crate::collect::{RunInfo, with_merger};
 use crate::profile_file::{ProfileWriter, SystemHdf5};
 use crate::recording::Recording;
 use crate::{environment, os};
@@ -83,16 +83,12 @@ pub(crate) fn run_info() -> Result<RunInfo, String> {
 
 fn write_profile(recording: &Recording, path: &Path) -> Result<(), String> {
     let run = run_info()?;
-    let write = |mut merger: Merger| {
+    let written = with_merger(|mut merger| {
         let mut file = ProfileWriter::<SystemHdf5>::create(path)?;
         merger.add(recording.path(), recording, &mut file)?;
         file.finish(&merger.finish(&run)?)?;
         Ok(())
-    };
-    let written = match write(Merger::default()) {
-        Err(collect::Error::WrongTotals { .. }) => write(Merger::that_counts()),
-        written => written,
-    };
+    });
     written.map_err(|error| error.to_string())
 }
 

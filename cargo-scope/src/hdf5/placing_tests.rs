@@ -4,7 +4,7 @@ use std::path::Path;
 
 use rust_hdf5::H5File;
 use scope_runtime::profile::{Lane, LaneId, Profile, Region, RegionId};
-use scope_runtime::recording::{CallLink, CallSink, Info, Parent, Tasks};
+use scope_runtime::recording::{Call, CallLink, CallSink, Info, Parent, Tasks};
 use scope_runtime::totals::PathTree;
 
 use super::{ProfileWriter, read, write};
@@ -42,26 +42,16 @@ impl MadeUp {
         };
         let mut made_up =
             MadeUp { info: Info { rank, ranks: 3, ..Info::default() }, profile, tasks: Tasks::default() };
-        let mut counts = Counts([0; REGIONS as usize]);
-        (0..3).for_each(|lane| made_up.visit_calls(LaneId(lane), &mut counts));
-        for (region, count) in (0..).zip(counts.0) {
-            let path = made_up.profile.paths.step(None, RegionId(region));
-            (0..count).for_each(|_| made_up.profile.paths.add_call(path, 1, 1, false));
+        for lane in 0..3 {
+            let mut calls: Vec<Call> = Vec::new();
+            made_up.visit_calls(LaneId(lane), &mut calls);
+            for call in calls {
+                let path = made_up.profile.paths.step(None, call.region);
+                made_up.profile.paths.add_call(path, 1, 1, false);
+            }
         }
         made_up
     }
-}
-
-struct Counts([u64; REGIONS as usize]);
-
-impl CallSink for Counts {
-    type Open = ();
-
-    fn begin(&mut self, region: RegionId, _: i64, _: Parent, _: Option<&()>) {
-        self.0[region.0 as usize] += 1;
-    }
-
-    fn end(&mut self, (): (), _: i64, _: Option<scope_runtime::recording::RunId>, _: bool) {}
 }
 
 impl RankRecording for MadeUp {

@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 use std::io;
-use std::ops::{Deref, RangeInclusive};
+use std::ops::Deref;
 use std::path::Path;
 
 use rayon::prelude::*;
@@ -15,9 +15,6 @@ use scope_runtime::profile_file::{CHUNK, ColumnChunk, DEFLATE_LEVEL, Library, Nu
 use super::layout::{Member, STATISTICS_MEMBERS, STATISTICS_SIZE};
 use crate::merged::MetadataValue;
 
-/// Chunks that are compressed at a time: with fewer, threads spend as long being woken; with more, they
-/// would only take more memory.
-const AT_A_TIME: RangeInclusive<usize> = 8..=16;
 const NO_FILTER_LEFT_OUT: u32 = 0;
 
 /// A file that is closed without a word where it is not finished: left to its own, it would report a
@@ -95,7 +92,8 @@ impl Library for RustHdf5 {
     }
 
     fn chunks_at_a_time() -> usize {
-        rayon::current_num_threads().clamp(*AT_A_TIME.start(), *AT_A_TIME.end())
+        // With fewer, threads spend as long being woken; more would only take more memory.
+        rayon::current_num_threads().clamp(8, 16)
     }
 
     fn write(columns: &mut [Column], chunks: &[ColumnChunk<'_>]) -> Result<(), (usize, String)> {

@@ -5,29 +5,10 @@ use std::ops::Range;
 
 use crate::merged::{Events, Statistics};
 use crate::profile::{LaneId, Profile, RegionId};
-use crate::profile_file::{self, BegunCall, EndedCall, Library, Placing, ProfileWriter};
+use crate::profile_file::{self, BegunCall, CallColumns, EndedCall, Library, ProfileWriter};
 use crate::recording::{CallRef, CallSink, Parent, RunId, TaskId, Tasks};
 
 use super::{RankRecording, UNKNOWN};
-
-/// Where calls are put, at the entry of their own.
-trait Columns {
-    fn begin(&mut self, at: usize, call: &BegunCall);
-    /// `run` is the number of the call's run.
-    fn end(&mut self, at: usize, run: usize, call: &EndedCall) -> Result<(), Failure>;
-}
-
-impl<L: Library> Columns for Placing<'_, L> {
-    #[inline(always)]
-    fn begin(&mut self, at: usize, call: &BegunCall) {
-        self.begin(at, call);
-    }
-
-    #[inline(always)]
-    fn end(&mut self, at: usize, run: usize, call: &EndedCall) -> Result<(), Failure> {
-        self.end(at, run, call).map_err(Failure::File)
-    }
-}
 
 /// The columns of all calls, one entry per call in each.
 struct MemoryColumns {
@@ -68,7 +49,7 @@ impl MemoryColumns {
     }
 }
 
-impl Columns for MemoryColumns {
+impl CallColumns for MemoryColumns {
     #[inline(always)]
     fn begin(&mut self, at: usize, call: &BegunCall) {
         self.start_ns[at] = call.start_ns;
@@ -81,7 +62,7 @@ impl Columns for MemoryColumns {
     }
 
     #[inline(always)]
-    fn end(&mut self, at: usize, _: usize, call: &EndedCall) -> Result<(), Failure> {
+    fn end(&mut self, at: usize, _: usize, call: &EndedCall) -> Result<(), profile_file::Error> {
         self.duration_ns[at] = call.duration_ns;
         if let Some((task_ids, await_ns)) = &mut self.of_tasks {
             (task_ids[at], await_ns[at]) = (call.task_id, call.await_ns);
@@ -145,7 +126,9 @@ pub(super) fn columns(recording: &impl RankRecording) -> Result<(Events, Vec<Reg
         Err(Failure::Miscounted) => in_memory(recording, Counting::ByCalls),
         placed => placed,
     };
-    placed.map(|(columns, runs)| (columns.into_events(), with_calls(recording.profile(), runs).collect()))
+    let (columns, mut runs) = placed?;
+    runs.retain(has_calls(recording.profile()));
+    Ok((columns.into_events(), runs))
 }
 
 fn in_memory(
@@ -167,18 +150,15 @@ pub(super) fn into_file<L: Library>(
     let runs: Vec<_> = places.runs.iter().map(|run| run.events.clone()).collect();
     let columns = file.place(&runs, !recording.tasks().tasks().is_empty()).map_err(Failure::File)?;
     let (columns, runs) = Placement::new(columns, recording.tasks(), places).place(recording)?;
-    let statistics: HashMap<_, _> = runs.iter().map(|run| run.region).zip(columns.statistics()).collect();
-    let runs = with_calls(recording.profile(), runs);
-    Ok(runs.map(|run| (statistics[&run.region], run)).map(|(statistics, run)| (run, statistics)).collect())
+    let has_calls = has_calls(recording.profile());
+    Ok(runs.into_iter().zip(columns.statistics()).filter(|(run, _)| has_calls(run)).collect())
 }
 
-/// The runs of regions that have calls or totals.
-fn with_calls(profile: &Profile, runs: Vec<RegionRun>) -> impl Iterator<Item = RegionRun> {
+/// Whether the region of a run has calls or totals.
+fn has_calls(profile: &Profile) -> impl Fn(&RegionRun) -> bool {
     let name = |region: RegionId| profile.regions.get(region.0 as usize).map(|region| region.name.as_str());
     let totalled: HashSet<_> = profile.paths.nodes().iter().filter_map(|path| name(path.region)).collect();
-    runs.into_iter().filter(move |run| {
-        !run.events.is_empty() || name(run.region).is_some_and(|name| totalled.contains(name))
-    })
+    move |run| !run.events.is_empty() || name(run.region).is_some_and(|name| totalled.contains(name))
 }
 
 /// Calls of each region, by the totals of its call paths.
@@ -301,7 +281,7 @@ impl Place {
     const NOWHERE: Place = Place { at: usize::MAX, run: usize::MAX, start_ns: 0, around: None, task: None };
 }
 
-impl<'a, C: Columns> Placement<'a, C> {
+impl<'a, C: CallColumns> Placement<'a, C> {
     fn new(columns: C, tasks: &'a Tasks, places: Places) -> Placement<'a, C> {
         Placement {
             columns,
@@ -366,7 +346,7 @@ impl<'a, C: Columns> Placement<'a, C> {
     }
 }
 
-impl<C: Columns> CallSink for Placement<'_, C> {
+impl<C: CallColumns> CallSink for Placement<'_, C> {
     type Open = Place;
 
     #[inline(always)]
@@ -401,8 +381,8 @@ impl<C: Columns> CallSink for Placement<'_, C> {
             ended.await_ns =
                 run.map_or(0, |RunId(run)| duration_ns - self.tasks.runs()[run as usize].busy_ns);
         }
-        if let Err(failure) = self.columns.end(call.at, call.run, &ended) {
-            self.failure = Some(failure);
+        if let Err(error) = self.columns.end(call.at, call.run, &ended) {
+            self.failure = Some(Failure::File(error));
         }
         let runs = &mut self.places.runs;
         let sum = &mut runs[call.run].exclusive_ns;

@@ -11,8 +11,14 @@
 //!                 have calls and lack some, not the calls
 //! ```
 
+use super::layout::{DURATIONS, EVENTS, EventColumn, START_DELTAS};
 use super::library::{CHUNK, ColumnChunk, Library, Numbers};
-use crate::profile_file::layout::EventColumn;
+
+/// The columns that all files have; the others follow.
+const REQUIRED: [&str; FIRST_OPTIONAL] = [START_DELTAS, DURATIONS];
+pub(super) const START_DELTA: usize = 0;
+pub(super) const DURATION: usize = 1;
+pub(super) const FIRST_OPTIONAL: usize = 2;
 
 /// From one column of a chunk to the next, in values: were it a power of two, the values of one call would
 /// crowd in one place of the caches.
@@ -23,7 +29,8 @@ const MOST_SPARE: usize = 8;
 
 /// The columns of a file, as long as calls were reserved.
 pub(super) struct EventColumns<L: Library> {
-    names: Vec<&'static str>,
+    /// Behind those that all files have.
+    optional: Vec<&'static EventColumn>,
     /// The datasets, once the file is to be compressed.
     datasets: Option<Datasets<L>>,
     chunks: Vec<Chunk>,
@@ -54,13 +61,19 @@ struct OpenChunk {
     missing: usize,
 }
 
-/// What went wrong with which column.
-pub(super) type Failure = (&'static str, String);
+impl OpenChunk {
+    fn column(&self, column: usize) -> &[i64] {
+        &self.values[column * STRIDE..][..CHUNK]
+    }
+}
+
+/// The dataset or group that could not be written, and what the library says.
+pub(super) type Failure = (String, String);
 
 impl<L: Library> EventColumns<L> {
-    pub(super) fn new(names: &[&'static str]) -> EventColumns<L> {
+    pub(super) fn new() -> EventColumns<L> {
         EventColumns {
-            names: names.to_vec(),
+            optional: Vec::new(),
             datasets: None,
             chunks: Vec::new(),
             complete: Vec::new(),
@@ -69,8 +82,25 @@ impl<L: Library> EventColumns<L> {
         }
     }
 
-    pub(super) fn names(&self) -> &[&'static str] {
-        &self.names
+    /// Number of columns.
+    pub(super) fn count(&self) -> usize {
+        FIRST_OPTIONAL + self.optional.len()
+    }
+
+    /// Numbers of the columns that not all files have, and these.
+    pub(super) fn optional(&self) -> impl Iterator<Item = (usize, &'static EventColumn)> {
+        (FIRST_OPTIONAL..).zip(self.optional.iter().copied())
+    }
+
+    fn name(&self, column: usize) -> &'static str {
+        match REQUIRED.get(column) {
+            Some(name) => name,
+            None => self.optional[column - FIRST_OPTIONAL].name,
+        }
+    }
+
+    fn failure(&self, column: usize, cause: String) -> Failure {
+        (format!("{EVENTS}/{}", self.name(column)), cause)
     }
 
     /// Calls that were reserved.
@@ -78,51 +108,51 @@ impl<L: Library> EventColumns<L> {
         self.len
     }
 
-    /// Which column has this name.
-    pub(super) fn index(&self, name: &str) -> Option<usize> {
-        self.names.iter().position(|there| *there == name)
-    }
-
-    /// Adds a column, which is not known of the calls so far.
-    pub(super) fn add(&mut self, column: &EventColumn) -> Result<(), Failure> {
-        if self.index(column.name).is_some() {
+    /// Adds a column, unless it is there; it is not known of the calls so far.
+    pub(super) fn add(&mut self, column: &'static EventColumn) -> Result<(), Failure> {
+        if self.optional().any(|(_, there)| there.name == column.name) {
             return Ok(());
         }
-        let index = self.names.len();
-        self.names.push(column.name);
+        let index = self.count();
+        self.optional.push(column);
         self.spare.clear();
         for chunk in &mut self.chunks {
             if let Chunk::Open(chunk) = chunk {
                 chunk.values.resize((index + 1) * STRIDE, column.unknown);
             }
         }
-        let Some(Datasets { group, columns }) = &mut self.datasets else { return Ok(()) };
-        let dataset = L::column(group, column.name, Numbers::I64(&[]));
-        columns.push(dataset.map_err(|cause| (column.name, cause))?);
+        let Some(datasets) = &mut self.datasets else { return Ok(()) };
         let unknown = vec![column.unknown; CHUNK];
-        for (chunk, _) in self.chunks.iter().enumerate().filter(|(_, chunk)| matches!(chunk, Chunk::Written))
-        {
-            let values = Numbers::I64(&unknown);
-            let written = L::write(columns, &[ColumnChunk { column: index, chunk, values }]);
-            written.map_err(|(_, cause)| (column.name, cause))?;
-        }
-        Ok(())
+        let mut begin = || {
+            datasets.columns.push(L::column(&datasets.group, column.name, Numbers::I64(&[]))?);
+            let written = |(_, chunk): &(usize, &Chunk)| matches!(chunk, Chunk::Written);
+            for (chunk, _) in self.chunks.iter().enumerate().filter(written) {
+                let values = Numbers::I64(&unknown);
+                let chunk = ColumnChunk { column: index, chunk, values };
+                L::write(&mut datasets.columns, &[chunk]).map_err(|(_, cause)| cause)?;
+            }
+            Ok(())
+        };
+        begin().map_err(|cause| self.failure(index, cause))
     }
 
-    /// Begins to write complete chunks to datasets in `group`.
-    pub(super) fn compress(
-        &mut self,
-        group: impl FnOnce() -> Result<L::Group, Failure>,
-    ) -> Result<(), Failure> {
+    /// Begins to write complete chunks to compressed datasets in `file`.
+    pub(super) fn compress(&mut self, file: &L) -> Result<(), Failure> {
         if self.datasets.is_some() {
             return Ok(());
         }
-        let group = group()?;
-        let column =
-            |name: &&'static str| L::column(&group, name, Numbers::I64(&[])).map_err(|cause| (*name, cause));
-        let columns = self.names.iter().map(column).collect::<Result<_, _>>()?;
+        let group = Self::group(file)?;
+        let begin = |column| {
+            let dataset = L::column(&group, self.name(column), Numbers::I64(&[]));
+            dataset.map_err(|cause| self.failure(column, cause))
+        };
+        let columns = (0..self.count()).map(begin).collect::<Result<_, _>>()?;
         self.datasets = Some(Datasets { group, columns });
         Ok(())
+    }
+
+    fn group(file: &L) -> Result<L::Group, Failure> {
+        file.group(EVENTS, false).map_err(|cause| (EVENTS.into(), cause))
     }
 
     /// Makes room for calls behind those so far.
@@ -144,7 +174,7 @@ impl<L: Library> EventColumns<L> {
     fn chunk(&mut self, chunk: usize) -> &mut OpenChunk {
         let slot = &mut self.chunks[chunk];
         if let Chunk::Empty = slot {
-            open(slot, &mut self.spare, self.names.len());
+            open(slot, &mut self.spare, FIRST_OPTIONAL + self.optional.len());
         }
         match slot {
             Chunk::Open(chunk) => chunk,
@@ -160,7 +190,7 @@ impl<L: Library> EventColumns<L> {
         calls: usize,
         value: impl Fn(usize, usize) -> i64,
     ) -> Result<(), Failure> {
-        let columns = self.names.len();
+        let columns = self.count();
         let mut done = 0;
         while done < calls {
             let (chunk, first) = ((at + done) / CHUNK, (at + done) % CHUNK);
@@ -191,7 +221,7 @@ impl<L: Library> EventColumns<L> {
     #[cold]
     fn complete_chunk(&mut self, chunk: usize) -> Result<(), Failure> {
         self.complete.push(chunk);
-        if self.complete.len() * self.names.len() < L::chunks_at_a_time() {
+        if self.complete.len() * self.count() < L::chunks_at_a_time() {
             Ok(())
         } else {
             self.write_complete()
@@ -202,15 +232,16 @@ impl<L: Library> EventColumns<L> {
     fn write_complete(&mut self) -> Result<(), Failure> {
         let Some(Datasets { columns, .. }) = &mut self.datasets else { return Ok(()) };
         let complete = std::mem::take(&mut self.complete);
-        let mut batch = Vec::with_capacity(complete.len() * self.names.len());
+        let mut batch = Vec::with_capacity(complete.len() * columns.len());
         for &chunk in &complete {
             let Chunk::Open(open) = &self.chunks[chunk] else { continue };
             let len = CHUNK.min(self.len - chunk * CHUNK);
-            for (column, values) in open.values.chunks_exact(STRIDE).enumerate() {
-                batch.push(ColumnChunk { column, chunk, values: Numbers::I64(&values[..len]) });
+            for column in 0..columns.len() {
+                let values = Numbers::I64(&open.column(column)[..len]);
+                batch.push(ColumnChunk { column, chunk, values });
             }
         }
-        L::write(columns, &batch).map_err(|(column, cause)| (self.names[column], cause))?;
+        L::write(columns, &batch).map_err(|(column, cause)| self.failure(column, cause))?;
         for chunk in complete {
             if let Chunk::Open(open) = std::mem::replace(&mut self.chunks[chunk], Chunk::Written)
                 && self.spare.len() < MOST_SPARE
@@ -221,23 +252,31 @@ impl<L: Library> EventColumns<L> {
         Ok(())
     }
 
-    /// Writes what is left, as contiguous datasets in the `group` where none of it is compressed.
-    pub(super) fn finish(mut self, group: impl FnOnce() -> Result<L::Group, Failure>) -> Result<(), Failure> {
+    /// Writes what is left to `file`, as contiguous datasets where none of it is compressed.
+    pub(super) fn finish(mut self, file: &L) -> Result<(), Failure> {
         if self.datasets.is_none() {
-            let group = group()?;
-            for (column, name) in self.names.clone().into_iter().enumerate() {
-                let values: Vec<i64> = (0..self.len).map(|at| self.call(at).get(column)).collect();
-                L::numbers(&group, name, Numbers::I64(&values)).map_err(|cause| (name, cause))?;
-            }
-            return Ok(());
+            return self.write_contiguous(&Self::group(file)?);
         }
         // The last one is short, and so is never complete before.
         let open = |chunk: &Chunk| matches!(chunk, Chunk::Open(_));
         self.complete = (0..self.chunks.len()).filter(|&chunk| open(&self.chunks[chunk])).collect();
         self.write_complete()?;
-        let columns = self.datasets.map_or(Vec::new(), |datasets| datasets.columns);
-        for (column, name) in columns.into_iter().zip(self.names) {
-            L::end(column, self.len).map_err(|cause| (name, cause))?;
+        let datasets = self.datasets.take().map_or(Vec::new(), |datasets| datasets.columns);
+        for (column, dataset) in datasets.into_iter().enumerate() {
+            L::end(dataset, self.len).map_err(|cause| self.failure(column, cause))?;
+        }
+        Ok(())
+    }
+
+    fn write_contiguous(&self, group: &L::Group) -> Result<(), Failure> {
+        for column in 0..self.count() {
+            let values = self.chunks.iter().filter_map(|chunk| match chunk {
+                Chunk::Open(open) => Some(open.column(column)),
+                Chunk::Empty | Chunk::Written => None,
+            });
+            let values: Vec<i64> = values.flatten().copied().take(self.len).collect();
+            let written = L::numbers(group, self.name(column), Numbers::I64(&values));
+            written.map_err(|cause| self.failure(column, cause))?;
         }
         Ok(())
     }
@@ -260,10 +299,6 @@ impl CallValues<'_> {
     pub(super) fn set(&mut self, column: usize, value: i64) {
         self.values[column * STRIDE + self.at] = value;
     }
-
-    fn get(&self, column: usize) -> i64 {
-        self.values[column * STRIDE + self.at]
-    }
 }
 
 #[cfg(test)]
@@ -274,7 +309,7 @@ mod tests {
     use std::path::Path;
 
     use super::super::layout::*;
-    use super::super::placing::{BegunCall, EndedCall, Placing, has_column};
+    use super::super::placing::{BegunCall, CallColumns, EndedCall, Placing, has_column};
     use super::*;
     use crate::merged::MetadataValue;
 
@@ -369,8 +404,8 @@ mod tests {
         const RUNS: usize = 3;
         const CALLS_OF_A_RUN: usize = 20 * CHUNK + 1_000;
         let calls = RUNS * CALLS_OF_A_RUN;
-        let mut columns = EventColumns::<Notes>::new(&[START_DELTAS, DURATIONS]);
-        columns.compress(|| Ok(())).unwrap();
+        let mut columns = EventColumns::<Notes>::new();
+        columns.compress(&Notes).unwrap();
         columns.reserve(calls);
         for number in 0..CALLS_OF_A_RUN {
             for run in 0..RUNS {
@@ -387,7 +422,7 @@ mod tests {
         columns.add(ids).unwrap();
         columns.reserve(CHUNK);
         columns.append(calls, CHUNK, |column, call| [7, 8, call as i64][column]).unwrap();
-        columns.finish(|| Ok(())).unwrap();
+        columns.finish(&Notes).unwrap();
         let known = |first: i64, later: Vec<i64>| -> Vec<i64> {
             (first..first + calls as i64).chain(later).collect()
         };
@@ -399,8 +434,8 @@ mod tests {
     fn a_column_of_some_ranks_is_not_known_of_the_others() {
         // Ranks share chunks, and memory of chunks is used again.
         const CALLS: usize = 5 * CHUNK / 2;
-        let mut columns = EventColumns::<Notes>::new(&[START_DELTAS, DURATIONS]);
-        columns.compress(|| Ok(())).unwrap();
+        let mut columns = EventColumns::<Notes>::new();
+        columns.compress(&Notes).unwrap();
         for (rank, has_tasks) in [false, true, false, true].into_iter().enumerate() {
             let first = columns.len();
             for column in OPTIONAL_EVENTS.iter().filter(|column| has_column(column.name, has_tasks)) {
@@ -419,7 +454,7 @@ mod tests {
             let statistics: Vec<_> = placing.statistics().collect();
             assert_eq!(statistics[0].total_ns, (10 * rank as i64 + 14) * CALLS as i64);
         }
-        columns.finish(|| Ok(())).unwrap();
+        columns.finish(&Notes).unwrap();
         let of_ranks = |values: [i64; 4]| values.map(|value| vec![value; CALLS]).concat();
         for (name, values) in [
             (START_DELTAS, [10, 20, 30, 40]),
@@ -436,12 +471,12 @@ mod tests {
 
     #[test]
     fn after_a_failure_nothing_more_is_written() {
-        let mut columns = EventColumns::<Notes>::new(&[START_DELTAS, DURATIONS]);
-        columns.compress(|| Ok(())).unwrap();
+        let mut columns = EventColumns::<Notes>::new();
+        columns.compress(&Notes).unwrap();
         columns.reserve(50 * CHUNK);
         ROOM.set(9);
         let failure = columns.append(0, 50 * CHUNK, |_, _| 0).unwrap_err();
-        assert_eq!(failure, (DURATIONS, "no room".into()));
+        assert_eq!(failure, ("events/durations".into(), "no room".into()));
         assert_eq!(ASKED.get(), 10);
         assert!(columns.chunks_in_memory() <= 4, "{} chunks", columns.chunks_in_memory());
     }

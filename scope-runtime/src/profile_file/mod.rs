@@ -18,7 +18,7 @@ mod write;
 
 pub use error::Error;
 pub use library::{CHUNK, ColumnChunk, DEFLATE_LEVEL, Library, Number, Numbers};
-pub(crate) use placing::{BegunCall, EndedCall, Placing};
+pub(crate) use placing::{BegunCall, CallColumns, EndedCall};
 #[cfg(feature = "hdf5")]
 pub use system::SystemHdf5;
 pub use write::{ProfileWriter, write};

@@ -5,13 +5,25 @@ use std::ops::Range;
 use std::path::Path;
 
 use super::Error;
-use super::columns::EventColumns;
+use super::columns::{DURATION, EventColumns, START_DELTA};
 use super::layout::*;
 use super::library::Library;
-use super::write::failed_column;
+use super::write::failed;
 use crate::merged::{Statistics, StatisticsSums};
 
-/// Takes the calls of one rank.
+/// Takes the calls of one rank, each to an entry of its own.
+pub(crate) trait CallColumns {
+    /// The call at `at` begins.
+    fn begin(&mut self, at: usize, call: &BegunCall);
+
+    /// The call at `at` ends, which is one of the row with the number `run`.
+    ///
+    /// # Errors
+    /// When what is complete with it cannot be written.
+    fn end(&mut self, at: usize, run: usize, call: &EndedCall) -> Result<(), Error>;
+}
+
+/// Takes the calls of one rank to a file.
 pub(crate) struct Placing<'a, L: Library> {
     columns: &'a mut EventColumns<L>,
     path: &'a Path,
@@ -26,8 +38,6 @@ pub(crate) struct Placing<'a, L: Library> {
 
 /// Where the columns are.
 struct Indexes {
-    start_deltas: usize,
-    durations: usize,
     call_ids: usize,
     parent_ids: usize,
     thread_ids: usize,
@@ -62,42 +72,43 @@ impl<'a, L: Library> Placing<'a, L> {
         runs: &[Range<usize>],
         has_tasks: bool,
     ) -> Placing<'a, L> {
-        let index = |name| columns.index(name).expect("the columns were added");
+        let index = |name| {
+            let mut columns = columns.optional();
+            columns.find(|(_, column)| column.name == name).expect("the columns were added").0
+        };
         let index = Indexes {
-            start_deltas: index(START_DELTAS),
-            durations: index(DURATIONS),
             call_ids: index(CALL_IDS),
             parent_ids: index(PARENT_IDS),
             thread_ids: index(THREAD_IDS),
             of_tasks: has_tasks.then(|| (index(TASK_IDS), index(AWAIT))),
         };
-        let has = |name| has_column(name, has_tasks);
-        let unknown = OPTIONAL_EVENTS.iter().filter(|column| !has(column.name));
-        let unknown =
-            unknown.filter_map(|column| Some((columns.index(column.name)?, column.unknown))).collect();
+        let unknown = columns.optional().filter(|(_, column)| !has_column(column.name, has_tasks));
+        let unknown = unknown.map(|(number, column)| (number, column.unknown)).collect();
         let runs = runs.iter().map(|run| (run.clone(), StatisticsSums::default())).collect();
         Placing { columns, path, first, index, unknown, runs }
     }
 
-    /// The call at `at` begins.
+    /// The statistics of each run.
+    pub(crate) fn statistics(&self) -> impl Iterator<Item = Statistics> {
+        self.runs.iter().map(|(_, sums)| sums.statistics())
+    }
+}
+
+impl<L: Library> CallColumns for Placing<'_, L> {
     #[inline(always)]
-    pub(crate) fn begin(&mut self, at: usize, call: &BegunCall) {
+    fn begin(&mut self, at: usize, call: &BegunCall) {
         let mut values = self.columns.call(self.first + at);
-        values.set(self.index.start_deltas, call.start_ns.wrapping_sub(call.before_ns));
+        values.set(START_DELTA, call.start_ns.wrapping_sub(call.before_ns));
         values.set(self.index.call_ids, call.id);
         values.set(self.index.parent_ids, call.parent_id);
         values.set(self.index.thread_ids, call.thread_id);
         self.unknown.iter().for_each(|&(column, value)| values.set(column, value));
     }
 
-    /// The call at `at`, of this run, ends.
-    ///
-    /// # Errors
-    /// When a chunk of which it is the last call cannot be written.
     #[inline(always)]
-    pub(crate) fn end(&mut self, at: usize, run: usize, call: &EndedCall) -> Result<(), Error> {
+    fn end(&mut self, at: usize, run: usize, call: &EndedCall) -> Result<(), Error> {
         let completed = self.columns.complete(self.first + at, |mut values| {
-            values.set(self.index.durations, call.duration_ns);
+            values.set(DURATION, call.duration_ns);
             if let Some((task_ids, await_ns)) = self.index.of_tasks {
                 values.set(task_ids, call.task_id);
                 values.set(await_ns, call.await_ns);
@@ -111,12 +122,7 @@ impl<'a, L: Library> Placing<'a, L> {
         if at + 1 == events.end {
             sums.last_ns = call.duration_ns;
         }
-        completed.map_err(|failure| failed_column(self.path)(failure))
-    }
-
-    /// The statistics of each run.
-    pub(crate) fn statistics(&self) -> impl Iterator<Item = Statistics> {
-        self.runs.iter().map(|(_, sums)| sums.statistics())
+        completed.map_err(|failure| failed(self.path)(failure))
     }
 }
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::Error;
 use super::check::{Mistake, check, check_columns, check_index};
-use super::columns::{EventColumns, Failure};
+use super::columns::{DURATION, EventColumns, FIRST_OPTIONAL, Failure, START_DELTA};
 use super::layout::*;
 use super::library::{CHUNK, ColumnChunk, Library, Number};
 use super::placing::{Placing, has_column};
@@ -54,7 +54,7 @@ impl<L: Library> ProfileWriter<L> {
     pub fn create(path: &Path) -> Result<ProfileWriter<L>, Error> {
         let temporary = Temporary::beside(path).map_err(|e| Error::io(path, "create", e))?;
         let file = L::create(temporary.path()).map_err(|e| Error::io(path, "create", e))?;
-        let columns = EventColumns::new(&REQUIRED);
+        let columns = EventColumns::new();
         Ok(ProfileWriter { path: path.to_path_buf(), temporary, file, columns, statistics: HashMap::new() })
     }
 
@@ -80,18 +80,17 @@ impl<L: Library> ProfileWriter<L> {
         }
         self.reserve(calls, |column| column.is_needed_by(events))?;
         let start_delta = start_deltas(&runs, &events.start_ns);
-        let optional = |name: &&str| OPTIONAL_EVENTS.iter().find(|column| column.name == *name);
-        let optional: Vec<_> = self.columns.names()[REQUIRED.len()..].iter().filter_map(optional).collect();
-        let optional: Vec<_> = optional.iter().map(|column| ((column.get)(events), column.unknown)).collect();
+        let optional = self.columns.optional().map(|(_, column)| ((column.get)(events), column.unknown));
+        let optional: Vec<_> = optional.collect();
         let appended = self.columns.append(first, calls, |column, call| match column {
-            0 => start_delta(call),
-            1 => events.duration_ns[call],
+            START_DELTA => start_delta(call),
+            DURATION => events.duration_ns[call],
             _ => {
-                let (values, unknown) = optional[column - REQUIRED.len()];
+                let (values, unknown) = optional[column - FIRST_OPTIONAL];
                 values.map_or(unknown, |values| values[call])
             }
         });
-        appended.map_err(failed_column(&self.path))
+        appended.map_err(failed(&self.path))
     }
 
     /// Makes room for the calls of one more rank, those of these runs, which then are told in any order;
@@ -112,14 +111,13 @@ impl<L: Library> ProfileWriter<L> {
 
     /// Makes room for calls that have these optional columns.
     fn reserve(&mut self, calls: usize, has_column: impl Fn(&EventColumn) -> bool) -> Result<(), Error> {
-        let failed = failed_column(&self.path);
+        let failed = failed(&self.path);
         for column in OPTIONAL_EVENTS.iter().filter(|column| has_column(column)) {
             self.columns.add(column).map_err(&failed)?;
         }
         self.columns.reserve(calls);
-        if is_compressed(self.columns.names().len(), self.columns.len()) {
-            let group = || self.file.group(EVENTS, false).map_err(|cause| (EVENTS_GROUP, cause));
-            self.columns.compress(group).map_err(&failed)?;
+        if is_compressed(self.columns.count(), self.columns.len()) {
+            self.columns.compress(&self.file).map_err(&failed)?;
         }
         Ok(())
     }
@@ -132,27 +130,20 @@ impl<L: Library> ProfileWriter<L> {
     pub fn finish(self, profile: &MergedProfile) -> Result<(), Error> {
         let ProfileWriter { path, temporary, file, columns, statistics } = self;
         let path = path.as_path();
-        let compress = is_compressed(columns.names().len(), columns.len());
+        let compress = is_compressed(columns.count(), columns.len());
         let writer = Writer { path, file: &file, compress, statistics: &statistics };
         writer.write_profile(profile, columns.len())?;
         if profile.aggregates.is_none() {
-            let group = || file.group(EVENTS, false).map_err(|cause| (EVENTS_GROUP, cause));
-            columns.finish(group).map_err(failed_column(path))?;
+            columns.finish(&file).map_err(failed(path))?;
         }
         file.close().map_err(|cause| Error::write(path, "the end", cause))?;
         temporary.publish(path).map_err(|e| Error::rename(path, e))
     }
 }
 
-/// The columns that all files have, in this order; the others follow.
-const REQUIRED: [&str; 2] = [START_DELTAS, DURATIONS];
-
-/// Stands for the group of the columns where the name of one is expected.
-const EVENTS_GROUP: &str = "";
-
-/// Names the column that could not be written.
-pub(super) fn failed_column(path: &Path) -> impl Fn(Failure) -> Error {
-    move |(column, cause)| Error::write(path, format!("{EVENTS}/{column}").trim_end_matches('/'), cause)
+/// Makes an error of what could not be written to the file that is to be at `path`.
+pub(super) fn failed(path: &Path) -> impl Fn(Failure) -> Error {
+    move |(object, cause)| Error::write(path, &object, cause)
 }
 
 /// Statistics of calls by rank and region.
