@@ -8,10 +8,12 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::format::{FieldReader, Fields};
+use crate::format::{FieldReader, Fields, instance_of};
 use crate::pack::Word;
 use crate::profile::{MessageKind, MessageSizes};
-use crate::replay::{ChunkWords, Cut, Ended, Message, Part, Poll, Replay, SessionEdge, Visitor};
+use crate::replay::{
+    ChunkWords, Cut, Ended, Message, Part, Poll, Replay, SessionEdge, UNKNOWN_REGION, Visitor,
+};
 
 /// The fold of a lane, between two chunks.
 #[derive(Debug)]
@@ -36,6 +38,11 @@ pub(crate) struct Folded {
     pub(crate) unsettled: BTreeMap<u64, Unsettled>,
     /// Calls that were set aside, by instance.
     aside: BTreeMap<u64, Vec<Aside>>,
+    /// Calls that went on here, having been set aside before.
+    pub(crate) held: Vec<Held>,
+    /// By instance the outermost of the frames, counted as in [`Origin::Open`], that were set aside when a
+    /// poll ended that was open when the fold began.
+    left: BTreeMap<u64, u64>,
     /// Instances of async regions that began less those that ended, by node and session.
     pub(crate) begun: BTreeMap<(u32, u32), Begun>,
     /// Frames that were open when the fold began and still are.
@@ -47,8 +54,8 @@ pub(crate) struct Folded {
     /// What hangs from the innermost of those frames.
     root: Children,
     by_step: HashMap<(u32, u32), u32>,
-    /// Nodes of async regions that hang from nothing, by depth and region.
-    tasks: HashMap<(u64, u32), u32>,
+    /// Nodes of async regions that may hang from nothing, by parent and region.
+    tasks: HashMap<(Parent, u32), u32>,
     /// Messages by path, kind and peer.
     pub(crate) messages: BTreeMap<MessageKey, MessageSizes>,
     /// Calls that ended.
@@ -93,34 +100,36 @@ impl Node {
 pub(crate) type MessageKey = (Parent, MessageKind, u32);
 
 /// What a path hangs from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Parent {
     /// Another path of the fold.
     Node(u32),
     /// The frame that was the n-th open one, counted from the outermost, when the fold began; 0: none.
     Inherited(u64),
-    /// The same for an async region: the frame is its parent only if a poll is among the outer ones.
-    Task(u64),
+    /// The same for an async region: it has a parent only if a poll is that frame or among the outer ones.
+    /// That is the path of the fold in which it was polled, if it was in one, else the frame.
+    Task(u64, Option<u32>),
 }
 
 impl Parent {
     fn write_to(self, fields: Fields) -> Fields {
-        let (kind, parent) = match self {
-            Parent::Node(index) => (0, u64::from(index)),
-            Parent::Inherited(depth) => (1, depth),
-            Parent::Task(depth) => (2, depth),
-        };
-        fields.u32(kind).u64(parent)
+        match self {
+            Parent::Node(index) => fields.u32(0).u64(index.into()),
+            Parent::Inherited(depth) => fields.u32(1).u64(depth),
+            Parent::Task(depth, None) => fields.u32(2).u64(depth),
+            Parent::Task(depth, Some(index)) => fields.u32(3).u64(depth).u64(index.into()),
+        }
     }
 
     /// Reads what was written, with so many paths known.
     fn read(fields: &mut FieldReader<'_>, nodes: usize) -> Option<Parent> {
-        let (kind, parent) = (fields.u32()?, fields.u64()?);
-        match kind {
-            0 => u32::try_from(parent).ok().filter(|&index| (index as usize) < nodes).map(Parent::Node),
-            1 => Some(Parent::Inherited(parent)),
-            _ => Some(Parent::Task(parent)),
-        }
+        let known = |index: u64| u32::try_from(index).ok().filter(|&index| (index as usize) < nodes);
+        Some(match fields.u32()? {
+            0 => Parent::Node(known(fields.u64()?)?),
+            1 => Parent::Inherited(fields.u64()?),
+            2 => Parent::Task(fields.u64()?, None),
+            _ => Parent::Task(fields.u64()?, Some(known(fields.u64()?)?)),
+        })
     }
 }
 
@@ -133,6 +142,30 @@ pub(crate) enum InheritedEnd {
     Completed(Ended, u64),
     /// It was a part of the span with this number and ended at these ticks; a later part may follow.
     Part(u64, u64),
+    /// The poll ended of which this word says more, at these ticks; what was open in it is set aside.
+    Poll(u64, u64),
+    /// Of what had been set aside with this instance the innermost call ended, at these ticks. A later part
+    /// may follow if it was one of the span with this number.
+    Aside(u64, Option<u64>, u64),
+}
+
+/// A call that had been set aside before the fold began. Its path is that of the call, and none of the
+/// fold's own. Only the time is counted that a thread ran it here; who reads the events before counts the
+/// call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Held {
+    /// The path that stands for it.
+    pub(crate) node: u32,
+    pub(crate) origin: Origin,
+}
+
+/// What a [`Held`] call was when the fold began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// Set aside with an instance, as the n-th from the outermost, which is 0.
+    Aside(u64, u64),
+    /// The frame that was the n-th open one, counted from the outermost; its poll ended after that.
+    Open(u64),
 }
 
 /// A span of which a later part may come, maybe on another lane. It is counted, but how long it
@@ -155,15 +188,18 @@ enum OpenPart {
     First,
     /// A later one of the span with this number.
     Later(u64),
+    /// Not of a span that is known, but of one of the [`Held`] calls, of this instance.
+    Held(u64),
 }
 
 impl OpenPart {
-    /// In one word: 0 for none, 1 for the first, else the number and 2.
+    /// In one word: 0 for none, 1 for the first, else twice the number and 2 or 3.
     fn word(part: Option<OpenPart>) -> u64 {
         match part {
             None => 0,
             Some(OpenPart::First) => 1,
-            Some(OpenPart::Later(instance)) => instance + 2,
+            Some(OpenPart::Later(instance)) => 2 * instance + 2,
+            Some(OpenPart::Held(instance)) => 2 * instance + 3,
         }
     }
 
@@ -171,7 +207,10 @@ impl OpenPart {
         match word {
             0 => None,
             1 => Some(OpenPart::First),
-            _ => Some(OpenPart::Later(word - 2)),
+            _ => {
+                let kind = if word & 1 == 0 { OpenPart::Later } else { OpenPart::Held };
+                Some(kind(word / 2 - 1))
+            }
         }
     }
 }
@@ -280,6 +319,10 @@ impl Folded {
                 InheritedEnd::Frames(at, count) => fields.u32(0).u64(at).u64(count),
                 InheritedEnd::Completed(ended, at) => ended.write_to(fields.u32(1).u64(at)),
                 InheritedEnd::Part(instance, at) => fields.u32(2).u64(at).u64(instance),
+                InheritedEnd::Poll(word, at) => fields.u32(3).u64(at).u64(word),
+                InheritedEnd::Aside(instance, span, at) => {
+                    fields.u32(4).u64(at).u64(instance).u64(span.map_or(0, |number| number + 1))
+                }
             };
         }
         fields = fields.u32(self.nodes.len() as u32);
@@ -303,6 +346,15 @@ impl Folded {
                 .fold(fields, |fields, call| fields.u32(call.node).u64(call.first).u64(call.since))
                 .u64s(&calls.iter().map(|call| OpenPart::word(call.part)).collect::<Vec<_>>());
         }
+        fields = fields.u32(self.held.len() as u32);
+        for held in &self.held {
+            fields = match held.origin {
+                Origin::Aside(instance, nth) => fields.u32(held.node).u32(0).u64(instance).u64(nth),
+                Origin::Open(depth) => fields.u32(held.node).u32(1).u64(depth),
+            };
+        }
+        fields = fields.u32(self.left.len() as u32);
+        fields = self.left.iter().fold(fields, |fields, (&instance, &first)| fields.u64(instance).u64(first));
         fields = fields.u32(self.parts.len() as u32);
         for &(index, part) in &self.parts {
             fields = fields.u32(index).u64(OpenPart::word(Some(part)));
@@ -336,7 +388,9 @@ impl Folded {
             self.inherited_ends.push(match kind {
                 0 => InheritedEnd::Frames(at, fields.u64()?),
                 1 => InheritedEnd::Completed(Ended::read(fields)?, at),
-                _ => InheritedEnd::Part(fields.u64()?, at),
+                2 => InheritedEnd::Part(fields.u64()?, at),
+                3 => InheritedEnd::Poll(fields.u64()?, at),
+                _ => InheritedEnd::Aside(fields.u64()?, fields.u64()?.checked_sub(1), at),
             });
         }
         for _ in 0..fields.u32()? {
@@ -365,6 +419,17 @@ impl Folded {
             }
             let parts = fields.u64s()?;
             calls.iter_mut().zip(parts).for_each(|(call, word)| call.part = OpenPart::of_word(word));
+        }
+        for _ in 0..fields.u32()? {
+            let node = known(fields.u32()?)?;
+            let origin = match fields.u32()? {
+                0 => Origin::Aside(fields.u64()?, fields.u64()?),
+                _ => Origin::Open(fields.u64()?),
+            };
+            self.held.push(Held { node, origin });
+        }
+        for _ in 0..fields.u32()? {
+            self.left.insert(fields.u64()?, fields.u64()?);
         }
         for _ in 0..fields.u32()? {
             self.parts.push((fields.u32()?, OpenPart::of_word(fields.u64()?)?));
@@ -437,7 +502,7 @@ impl Folded {
     fn paths_of_part(&self, index: u32, part: OpenPart) -> (u32, u32) {
         let own = self.open[index as usize].node;
         let counted = match part {
-            OpenPart::First => None,
+            OpenPart::First | OpenPart::Held(_) => None,
             OpenPart::Later(instance) => self.unsettled.get(&instance).and_then(|span| span.first),
         };
         (counted.map_or(own, |(node, _)| node), own)
@@ -454,7 +519,9 @@ impl Folded {
             *waited = waited.wrapping_add(ticks);
         };
         add(own, ticks.wrapping_neg());
-        add(counted, ticks);
+        if !matches!(part, OpenPart::Held(_)) {
+            add(counted, ticks);
+        }
         Some(open)
     }
 
@@ -474,7 +541,7 @@ impl Folded {
         let last = match parent {
             Parent::Node(index) => self.nodes[index as usize].children.last,
             Parent::Inherited(_) => self.root.last,
-            Parent::Task(_) => NONE,
+            Parent::Task(..) => NONE,
         };
         if last != NONE {
             let node = &self.nodes[last as usize];
@@ -499,7 +566,7 @@ impl Folded {
                 let same = |node: &Node| node.parent == parent && node.region == region;
                 self.nodes.iter().position(same).map(|index| index as u32)
             }
-            Parent::Task(depth) => self.tasks.get(&(depth, region)).copied(),
+            Parent::Task(..) => self.tasks.get(&(parent, region)).copied(),
         };
         let node = known.unwrap_or_else(|| self.add(parent, region));
         if last != NONE {
@@ -513,11 +580,22 @@ impl Folded {
         match parent {
             Parent::Node(index) => self.nodes[index as usize].children.last = last,
             Parent::Inherited(_) => self.root.last = last,
-            Parent::Task(_) => {}
+            Parent::Task(..) => {}
         }
     }
 
     fn add(&mut self, parent: Parent, region: u32) -> u32 {
+        let index = self.push_node(parent, region);
+        match parent {
+            Parent::Node(above) => drop(self.by_step.insert((above, region), index)),
+            Parent::Task(..) => drop(self.tasks.insert((parent, region), index)),
+            Parent::Inherited(_) => {}
+        }
+        index
+    }
+
+    /// A path that no step leads to.
+    fn push_node(&mut self, parent: Parent, region: u32) -> u32 {
         let index = self.nodes.len() as u32;
         let (children, after) = (Children::default(), NONE);
         let (calls, cut, cancelled, inclusive, elsewhere, waited, min, max) = (0, 0, 0, 0, 0, 0, u64::MAX, 0);
@@ -535,11 +613,6 @@ impl Folded {
             children,
             after,
         });
-        match parent {
-            Parent::Node(above) => drop(self.by_step.insert((above, region), index)),
-            Parent::Task(depth) => drop(self.tasks.insert((depth, region), index)),
-            Parent::Inherited(_) => {}
-        }
         index
     }
 }
@@ -596,6 +669,9 @@ impl Visitor for Folded {
     fn end_part(&mut self, instance: u64, at: u64) {
         let Some((index, part)) = self.parts.pop() else { return };
         let Some(open) = self.close_span_part(index, part, at) else { return };
+        if let OpenPart::Held(held_by) = part {
+            return self.inherited_ends.push(InheritedEnd::Aside(held_by, Some(instance), at));
+        }
         let before = self.unsettled.get(&instance).and_then(|span| span.first);
         let first = match part {
             OpenPart::First => {
@@ -604,13 +680,16 @@ impl Visitor for Folded {
                 self.calls = self.calls.saturating_add(1);
                 Some((open.node, open.first))
             }
-            OpenPart::Later(_) => before,
+            OpenPart::Later(_) | OpenPart::Held(_) => before,
         };
         self.keep(instance, Unsettled { first, last: at });
     }
 
     fn begin_poll(&mut self, poll: Poll, at: u64) {
-        let parent = if poll.nested { self.below() } else { Parent::Task(self.inherited) };
+        let parent = match self.open.last().map(|open| open.node) {
+            Some(node) if poll.nested => Parent::Node(node),
+            node => Parent::Task(self.inherited, node),
+        };
         let node = self.step(parent, poll.region);
         if poll.first {
             self.add_begun(node, poll.session, 1, poll.start);
@@ -633,7 +712,7 @@ impl Visitor for Folded {
         let ticks = at.saturating_sub(poll.start);
         let node = &mut self.nodes[poll.node as usize];
         node.waited = node.waited.wrapping_sub(ticks.cast_signed());
-        if matches!(node.parent, Parent::Task(_)) {
+        if matches!(node.parent, Parent::Task(..)) {
             let elsewhere = match self.open.last() {
                 Some(around) => &mut self.nodes[around.node as usize].elsewhere,
                 None => self.inherited_elsewhere.entry(self.inherited).or_default(),
@@ -643,9 +722,13 @@ impl Visitor for Folded {
     }
 
     fn suspend(&mut self, instance: u64, at: u64) {
-        if let Some(Open { node, first, .. }) = self.close_part(at) {
+        if let Some(Open { node, first, start }) = self.close_part(at) {
             let frames = self.open.len();
             let part = self.parts.pop_if(|(index, _)| *index as usize == frames).map(|(_, part)| part);
+            if let Some(OpenPart::Held(_)) = part {
+                let waited = &mut self.nodes[node as usize].waited;
+                *waited = waited.wrapping_sub(at.saturating_sub(start).cast_signed());
+            }
             self.aside.entry(instance).or_default().push(Aside { node, first, since: at, part });
         }
     }
@@ -653,8 +736,10 @@ impl Visitor for Folded {
     fn resume(&mut self, instance: u64, at: u64) {
         let Some(calls) = self.aside.get_mut(&instance) else { return };
         if let Some(Aside { node, first, since, part }) = calls.pop() {
-            let waited = &mut self.nodes[node as usize].waited;
-            *waited = waited.wrapping_add(at.saturating_sub(since).cast_signed());
+            if !matches!(part, Some(OpenPart::Held(_))) {
+                let waited = &mut self.nodes[node as usize].waited;
+                *waited = waited.wrapping_add(at.saturating_sub(since).cast_signed());
+            }
             self.parts.extend(part.map(|part| (self.open.len() as u32, part)));
             self.open.push(Open { node, first, start: at });
         }
@@ -670,6 +755,29 @@ impl Visitor for Folded {
             self.root = Children::default();
             self.inherited_ends.push(InheritedEnd::Frames(at, count));
         }
+    }
+
+    fn end_poll_inherited(&mut self, word: u64, at: u64, count: u64) {
+        let count = count.min(self.inherited);
+        if count > 0 {
+            self.inherited -= count;
+            self.root = Children::default();
+            self.inherited_ends.push(InheritedEnd::Poll(word, at));
+            if count > 1 {
+                self.left.insert(instance_of(word).0, self.inherited + 2);
+            }
+        }
+    }
+
+    fn resume_inherited(&mut self, instance: u64, nth: u64, at: u64) {
+        let node = self.push_node(self.below(), UNKNOWN_REGION);
+        let origin = match self.left.get(&instance) {
+            Some(first) => Origin::Open(first.saturating_add(nth)),
+            None => Origin::Aside(instance, nth),
+        };
+        self.held.push(Held { node, origin });
+        self.parts.push((self.open.len() as u32, OpenPart::Held(instance)));
+        self.open.push(Open { node, first: at, start: at });
     }
 
     fn complete_inherited(&mut self, ended: Ended, at: u64) {
@@ -689,8 +797,13 @@ impl Folded {
     fn leave_span(&mut self, at: u64, cut: Cut) {
         let Some((index, part)) = self.parts.pop() else { return };
         let Some(open) = self.close_span_part(index, part, at) else { return };
-        let OpenPart::Later(instance) = part else {
-            return self.count(open.node, at.saturating_sub(open.first), cut == Cut::Open);
+        let instance = match part {
+            OpenPart::First => return self.count(open.node, at.saturating_sub(open.first), cut == Cut::Open),
+            OpenPart::Later(instance) => instance,
+            OpenPart::Held(_) if cut == Cut::Open => return,
+            OpenPart::Held(held_by) => {
+                return self.inherited_ends.push(InheritedEnd::Aside(held_by, None, at));
+            }
         };
         let span = self.unsettled.remove(&instance).unwrap_or(Unsettled { first: None, last: at });
         let counted = span.first.map_or(open.node, |(node, _)| node);

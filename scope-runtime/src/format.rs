@@ -126,16 +126,16 @@ pub(crate) mod code {
     /// Two words: the first poll of an instance of an async region begins; the second word is its
     /// number and region, see [`instance_word`].
     pub(crate) const FIRST_POLL: u64 = 5;
-    /// Two words: the innermost poll ends, and with it what is open inside; as many frames are open
-    /// after that as the second word says.
+    /// Two words: the poll ends of the instance whose number the second word gives, and so many frames are
+    /// open after that, see [`instance_word`]; regions that are open in it are set aside.
     pub(crate) const POLL_END: u64 = 7;
     /// Two words: the instance that is being polled has completed; it began at the ticks in the
     /// second word.
     pub(crate) const COMPLETED: u64 = 8;
     /// The same for one that was dropped before it completed.
     pub(crate) const CANCELLED: u64 = 9;
-    /// Two words: the regions that were left open at the end of the last poll of this instance go
-    /// on; the second word is their number.
+    /// Two words: the regions that were set aside at the end of the last poll of this instance go on; the
+    /// second word is its number and how many they are.
     pub(crate) const RESUME: u64 = 10;
     /// Two words: the instance whose first poll just began was made at the position in the second
     /// word, see [`position`](super::position).
@@ -181,9 +181,15 @@ pub(crate) fn has_payload(code: u64) -> bool {
     code == code::POLL || (code::CLOSE_TO..=code::COLLECTIVE).contains(&code)
 }
 
-/// An instance of an async region in one word: its number in the upper bits, the region's code below.
-pub(crate) fn instance_word(number: u64, code: u64) -> u64 {
-    number << CODE_BITS | code
+/// An instance of an async region in one word: its number in the upper bits; below the region's code, or a
+/// number of frames.
+pub(crate) fn instance_word(number: u64, low: u64) -> u64 {
+    number << CODE_BITS | low.min((1 << CODE_BITS) - 1)
+}
+
+/// Both numbers in such a word.
+pub(crate) fn instance_of(word: u64) -> (u64, u64) {
+    (word >> CODE_BITS, word & ((1 << CODE_BITS) - 1))
 }
 
 /// Bits of a message's word for its size.

@@ -27,7 +27,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use crate::format::{CODE_BITS, FieldReader, Fields, PAYLOAD, code, has_payload, message_of, parts_of};
+use crate::format::{FieldReader, Fields, PAYLOAD, code, has_payload, instance_of, message_of, parts_of};
 use crate::pack::Word;
 use crate::profile::MessageKind;
 
@@ -51,6 +51,11 @@ pub(crate) trait Visitor {
     fn suspend(&mut self, instance: u64, at: u64);
     /// The call that was last set aside with the instance goes on.
     fn resume(&mut self, instance: u64, at: u64);
+    /// A call goes on that was set aside before the replay began, or where events are missing: the n-th of
+    /// those of the instance, counted from the outermost, which is 0. It may be a span.
+    fn resume_inherited(&mut self, _instance: u64, _nth: u64, at: u64) {
+        self.enter_span(UNKNOWN_REGION, at);
+    }
     /// The instance that was first polled just now was made at this position.
     fn link(&mut self, _position: u64) {}
     /// The instance that was first polled just now opens the task of this number of the executor.
@@ -79,6 +84,11 @@ pub(crate) trait Visitor {
     fn end_part_inherited(&mut self, _instance: u64, _at: u64) {}
     /// With the poll that is the innermost one of those its instance ends.
     fn complete_inherited(&mut self, _ended: Ended, _at: u64) {}
+    /// The same as [`leave_inherited`](Visitor::leave_inherited), the outermost of the frames being a poll, as
+    /// the word of [`code::POLL_END`] says: the others are set aside with its instance.
+    fn end_poll_inherited(&mut self, _word: u64, at: u64, count: u64) {
+        self.leave_inherited(at, count);
+    }
 }
 
 /// For who wants to know no more than when events were.
@@ -235,6 +245,8 @@ pub(crate) struct Replay<V> {
     polls: Vec<OpenPoll>,
     /// Those of them that are parts of spans, by their index.
     spans: Vec<usize>,
+    /// Whether the innermost poll of those that are not known ends its instance.
+    dead_ended: bool,
     /// What was set aside with each instance; the innermost comes first.
     aside: BTreeMap<u64, Vec<Aside>>,
     /// Positions on the lane at which the visitor is told, in order.
@@ -273,6 +285,7 @@ impl<V: Visitor> Replay<V> {
             open: Vec::new(),
             polls: Vec::new(),
             spans: Vec::new(),
+            dead_ended: false,
             aside: BTreeMap::new(),
             marks: VecDeque::new(),
             next_sequence: 0,
@@ -326,7 +339,7 @@ impl<V: Visitor> Replay<V> {
     pub(crate) fn write_to(&self, fields: Fields) -> Fields {
         let LaneEnd { cpu_ns, first_ticks, last_ticks, faulty } = self.end;
         let fields = fields.u64(self.next_sequence).u64(self.dead).u64(self.now);
-        let fields = fields.u32(u32::from(self.in_session)).u32(self.session);
+        let fields = fields.u32(u32::from(self.in_session)).u32(self.session).u32(self.dead_ended.into());
         let fields = fields.u64(cpu_ns.map_or(0, |ns| ns + 1)).u64(first_ticks.map_or(0, |ticks| ticks + 1));
         let fields = fields.u64(last_ticks).u64(faulty).u64s(&self.open).u32(self.polls.len() as u32);
         let poll = |fields: Fields, poll: &OpenPoll| {
@@ -352,6 +365,7 @@ impl<V: Visitor> Replay<V> {
         let mut replay = Replay::new(V::default(), &[]);
         (replay.next_sequence, replay.dead, replay.now) = (fields.u64()?, fields.u64()?, fields.u64()?);
         (replay.in_session, replay.session) = (fields.u32()? != 0, fields.u32()?);
+        replay.dead_ended = fields.u32()? != 0;
         replay.end = LaneEnd {
             cpu_ns: fields.u64()?.checked_sub(1),
             first_ticks: fields.u64()?.checked_sub(1),
@@ -490,7 +504,7 @@ impl<V: Visitor> Replay<V> {
                 self.visitor.collective(Collective { communicator, number }, self.now);
             }
             code::PART_BEGIN => self.begin_part(payload, at),
-            code::PART_END => self.end_part(payload >> CODE_BITS, at),
+            code::PART_END => self.end_part(instance_of(payload).0, at),
             code::SINCE if self.innermost_is_span() => self.visitor.part_since(payload),
             _ => {}
         }
@@ -554,6 +568,7 @@ impl<V: Visitor> Replay<V> {
     /// Cuts all open calls now; their guards still exist in the program.
     fn cut_open(&mut self) {
         self.dead = self.frames();
+        self.dead_ended = false;
         self.spans.clear();
         while self.open.pop().is_some() {
             match self.polls.pop_if(|poll| poll.index == self.open.len()) {
@@ -629,9 +644,9 @@ impl<V: Visitor> Replay<V> {
     fn begin_part(&mut self, word: u64, at: u64) {
         if self.in_session {
             self.push_span(at);
-            let region = (word & ((1 << CODE_BITS) - 1)).checked_sub(code::FIRST_SPAN);
-            let region = region.map_or(UNKNOWN_REGION, |region| region as u32);
-            self.visitor.begin_part(Part { instance: word >> CODE_BITS, region }, self.now);
+            let (instance, code) = instance_of(word);
+            let region = code.checked_sub(code::FIRST_SPAN).map_or(UNKNOWN_REGION, |region| region as u32);
+            self.visitor.begin_part(Part { instance, region }, self.now);
         } else {
             self.dead += 1;
         }
@@ -701,8 +716,7 @@ impl<V: Visitor> Replay<V> {
             self.dead = self.dead.saturating_add(1);
             return;
         }
-        let instance = word >> CODE_BITS;
-        let code = word & ((1 << CODE_BITS) - 1);
+        let (instance, code) = instance_of(word);
         let region = code.checked_sub(code::FIRST_REGION).map_or(UNKNOWN_REGION, |region| region as u32);
         let nested = !self.polls.is_empty() || !self.spans.is_empty();
         let session = self.session;
@@ -717,58 +731,94 @@ impl<V: Visitor> Replay<V> {
         let ended = Ended { start, cancelled, session: self.session };
         match self.polls.last_mut() {
             Some(poll) => poll.ended = Some(ended),
-            None if self.dead > 0 => self.visitor.complete_inherited(ended, self.now),
+            None if self.dead > 0 => {
+                self.dead_ended = true;
+                self.visitor.complete_inherited(ended, self.now);
+            }
             None => {}
         }
     }
 
-    /// The poll ends that was begun when `depth` frames were open.
-    fn end_poll(&mut self, depth: u64, at: u64) {
-        let index = depth.checked_sub(self.dead).and_then(|index| usize::try_from(index).ok());
-        let Some(poll) = self.polls.iter().rfind(|poll| Some(poll.index) == index).copied() else {
-            return self.close_to(depth, at);
-        };
-        while self.open.len() > poll.index + 1 {
-            let is_call = self.polls.last().is_some_and(|inner| inner.index + 1 < self.open.len());
-            match self.open.last() {
-                Some(&start) if is_call && poll.ended.is_none() => {
-                    let is_span = self.innermost_is_span();
-                    self.spans.truncate(self.spans.len() - usize::from(is_span));
-                    self.open.pop();
-                    self.aside.entry(poll.instance).or_default().push(Aside { start, is_span });
-                    self.visitor.suspend(poll.instance, self.now);
+    /// A poll ends in which regions are open. They are set aside, unless its instance ends with it.
+    pub(crate) fn end_poll(&mut self, word: u64, at: u64) {
+        self.pass(at);
+        let (instance, depth) = instance_of(word);
+        if let Some(poll) = self.polls.iter().rfind(|poll| poll.instance == instance).copied() {
+            match poll.ended {
+                None => self.set_aside_down_to(poll.index + 1, instance, at),
+                Some(_) => {
+                    while self.open.len() > poll.index + 1 {
+                        self.close_innermost(at, Cut::Outlived);
+                    }
                 }
-                _ => self.close_innermost(at, Cut::Outlived),
             }
+            self.close_innermost(at, Cut::No);
+        } else if self.dead <= depth || std::mem::take(&mut self.dead_ended) {
+            self.close_to(depth, at);
+        } else {
+            self.set_aside_down_to(0, instance, at);
+            let count = self.dead - depth;
+            self.dead = depth;
+            self.visitor.end_poll_inherited(word, self.now, count);
         }
-        self.close_innermost(at, Cut::No);
     }
 
-    /// As many regions as were set aside with the instance of the innermost poll go on.
-    fn resume_aside(&mut self, count: u64, at: u64) {
+    /// Sets calls aside with the instance until `frames` that the visitor knows are open; polls among them
+    /// end.
+    fn set_aside_down_to(&mut self, frames: usize, instance: u64, at: u64) {
+        while let Some(&start) = self.open.last().filter(|_| self.open.len() > frames) {
+            if self.polls.last().is_some_and(|inner| inner.index + 1 == self.open.len()) {
+                self.close_innermost(at, Cut::Outlived);
+                continue;
+            }
+            let is_span = self.innermost_is_span();
+            self.spans.truncate(self.spans.len() - usize::from(is_span));
+            self.open.pop();
+            self.aside.entry(instance).or_default().push(Aside { start, is_span });
+            self.visitor.suspend(instance, self.now);
+        }
+    }
+
+    /// Regions that were set aside with the instance that is polled go on.
+    fn resume_aside(&mut self, word: u64, at: u64) {
+        let (instance, count) = instance_of(word);
         if !self.in_session {
             self.dead = self.dead.saturating_add(count);
             return;
         }
-        let instance = self.polls.last().map(|poll| poll.instance);
-        for _ in 0..count.min(MAX_RESUMED) {
-            let aside = instance.and_then(|instance| self.aside.get_mut(&instance)).and_then(Vec::pop);
-            match (instance, aside) {
-                (Some(instance), Some(Aside { start, is_span })) => {
-                    self.spans.extend(is_span.then_some(self.open.len()));
-                    self.open.push(start);
-                    self.visitor.resume(instance, self.now);
-                }
-                // Where it was set aside is missing.
-                _ => {
-                    self.open.push(at);
-                    self.visitor.enter(UNKNOWN_REGION, self.now);
-                }
-            }
+        let mut aside = self.aside.remove(&instance).unwrap_or_default();
+        // Those of which nothing is known were set aside before the others, so they are further out.
+        let unknown = count.saturating_sub(aside.len() as u64).min(MAX_RESUMED);
+        for nth in 0..unknown {
+            self.push_span(at);
+            self.visitor.resume_inherited(instance, nth, self.now);
         }
-        if let Some(instance) = instance
-            && self.aside.get(&instance).is_some_and(Vec::is_empty)
-        {
+        for _ in 0..count - unknown {
+            let Some(Aside { start, is_span }) = aside.pop() else { break };
+            self.spans.extend(is_span.then_some(self.open.len()));
+            self.open.push(start);
+            self.visitor.resume(instance, self.now);
+        }
+        if !aside.is_empty() {
+            self.aside.insert(instance, aside);
+        }
+    }
+
+    /// The innermost call of those that were set aside with the instance ends: it went on in totals. As a
+    /// part of the span of that number, if one is given, it may go on in a later part.
+    pub(crate) fn end_aside(&mut self, instance: u64, span: Option<u64>, at: u64) {
+        self.pass(at);
+        let Some(calls) = self.aside.get_mut(&instance) else { return };
+        let others = calls.len().saturating_sub(1);
+        let is_span = calls.first().is_some_and(|innermost| innermost.is_span);
+        calls.drain(..1.min(calls.len()));
+        (0..=others).for_each(|_| self.visitor.resume(instance, self.now));
+        match span.filter(|_| is_span) {
+            Some(span) => self.visitor.end_part(span, self.now),
+            None => self.visitor.leave(self.now, Cut::No),
+        }
+        (0..others).for_each(|_| self.visitor.suspend(instance, self.now));
+        if others == 0 {
             self.aside.remove(&instance);
         }
     }
@@ -785,6 +835,7 @@ impl<V: Visitor> Replay<V> {
             }
             None if self.dead > 0 => {
                 self.dead -= 1;
+                self.dead_ended = false;
                 self.visitor.leave_inherited(self.now, 1);
             }
             None => {}

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use super::guards::{depth_of, epoch_of, token};
 use super::{Lane, OFF, SESSION, STATE, with_lane};
-use crate::format::{MAX_INSTANCES, code, instance_word};
+use crate::format::{MAX_INSTANCES, code, instance_of, instance_word};
 use crate::pack;
 use crate::region::Region;
 
@@ -149,12 +149,17 @@ impl Instance {
         lane.forget_context();
     }
 
+    /// Its number, with a number of frames.
+    fn word_with(&self, frames: u32) -> u64 {
+        instance_word(instance_of(self.word).0, frames.into())
+    }
+
     #[cold]
     #[inline(never)]
     fn end_poll_cold(&self, lane: &Lane) {
         if depth_of(lane.token.get()) > 0 {
             let open_after = self.below + depth_of(self.token);
-            let _ = lane.push_two(code::POLL_END, u64::from(open_after));
+            let _ = lane.push_two(code::POLL_END, self.word_with(open_after));
         } else {
             lane.in_cold_path(|recorder| lane.push_cold(recorder, code::LEAVE));
         }
@@ -182,7 +187,7 @@ impl Lane {
         instance.token = self.token.replace(token(epoch, 0));
         instance.context = self.context.replace(context);
         if open > 0 {
-            let _ = self.push_two(code::RESUME, u64::from(open));
+            let _ = self.push_two(code::RESUME, instance.word_with(open));
             self.token.set(token(epoch, open));
         }
         if self.cold.has_late.get() {

@@ -9,6 +9,8 @@ mod head;
 mod links;
 mod offsets;
 mod pieces;
+#[cfg(test)]
+mod split_tests;
 mod tasks;
 mod total;
 mod visitors;
@@ -330,19 +332,26 @@ impl Recording {
         if let Some(fold) = fold {
             let (folded, end) = fold.finish(self.cut_ticks);
             folded_end = end;
-            let dead = replay.dead();
-            join(&mut replay.visitor, &folded, dead);
-            for end in &folded.inherited_ends {
-                match *end {
-                    InheritedEnd::Frames(at, count) => replay.leave_inherited(at, count),
-                    InheritedEnd::Completed(ended, at) => replay.complete(ended.start, ended.cancelled, at),
-                    InheritedEnd::Part(instance, at) => replay.end_part(instance, at),
-                }
-            }
+            join_fold(&mut replay, &folded, join);
         }
         let (visitor, mut end) = replay.finish(self.cut_ticks);
         end.add(&folded_end);
         LaneResult { visitor, end, damaged, totals_begin: begin }
+    }
+}
+
+/// Puts the totals of a lane together with its events before them, which were replayed.
+fn join_fold<V: Visitor>(replay: &mut Replay<V>, folded: &Folded, join: impl FnOnce(&mut V, &Folded, u64)) {
+    let dead = replay.dead();
+    join(&mut replay.visitor, folded, dead);
+    for end in &folded.inherited_ends {
+        match *end {
+            InheritedEnd::Frames(at, count) => replay.leave_inherited(at, count),
+            InheritedEnd::Completed(ended, at) => replay.complete(ended.start, ended.cancelled, at),
+            InheritedEnd::Part(instance, at) => replay.end_part(instance, at),
+            InheritedEnd::Poll(word, at) => replay.end_poll(word, at),
+            InheritedEnd::Aside(instance, span, at) => replay.end_aside(instance, span, at),
+        }
     }
 }
 

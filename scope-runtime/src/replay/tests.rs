@@ -134,22 +134,27 @@ fn poll(code: u64, instance: u64, at: u64) -> [u64; 2] {
     [event(code, at), PAYLOAD | instance_word(instance, code::FIRST_REGION + 7)]
 }
 
+/// Both words of an event about an instance and a number of frames.
+fn frames(code: u64, instance: u64, frames: u64, at: u64) -> [u64; 2] {
+    two(code, instance_word(instance, frames), at)
+}
+
 #[test]
 fn what_a_poll_leaves_open_goes_on_with_the_next_one() {
     let words = [
         &poll(code::FIRST_POLL, 3, 1)[..],
         &[enter(0, 2), enter(1, 3)],
-        &two(code::POLL_END, 0, 4),
+        &frames(code::POLL_END, 3, 0, 4),
         &[enter(2, 5), leave(6)],
         &poll(code::POLL, 3, 10),
-        &two(code::RESUME, 2, 10),
+        &frames(code::RESUME, 3, 2, 10),
         &[leave(11)],
         &poll(code::FIRST_POLL, 4, 12),
         &two(code::CANCELLED, 12, 13),
-        &two(code::POLL_END, 2, 13),
+        &frames(code::POLL_END, 4, 2, 13),
         &[leave(14)],
         &two(code::COMPLETED, 1, 15),
-        &two(code::POLL_END, 0, 15),
+        &frames(code::POLL_END, 3, 0, 15),
     ]
     .concat();
     let (calls, _) = replay(&[(0, 0, &words)], &[], 20);
@@ -173,14 +178,14 @@ fn what_a_poll_leaves_open_goes_on_with_the_next_one() {
 #[test]
 fn what_is_set_aside_is_cut_at_the_end_and_polls_without_a_begin_do_no_harm() {
     let words = [
-        &two(code::POLL_END, 0, 1)[..],
+        &frames(code::POLL_END, 3, 0, 1)[..],
         &two(code::COMPLETED, 0, 1),
         &poll(code::POLL, 3, 1),
         &[enter(0, 2)],
-        &two(code::POLL_END, 0, 4),
+        &frames(code::POLL_END, 3, 0, 4),
         &poll(code::FIRST_POLL, 5, 5),
-        &two(code::RESUME, 1, 5),
-        &two(code::POLL_END, 9, 6),
+        &frames(code::RESUME, 5, 1, 5),
+        &frames(code::POLL_END, 7, 9, 6),
     ]
     .concat();
     let (calls, _) = replay(&[(0, 0, &words)], &[], 20);
@@ -189,6 +194,7 @@ fn what_is_set_aside_is_cut_at_the_end_and_polls_without_a_begin_do_no_harm() {
         "4: 0 aside with 3",
         "4: end of 7",
         "5: poll 5 of 7 first",
+        "5: span 4294967295",
         "20: end of 7",
         "20: back with 3",
     ];
@@ -206,7 +212,7 @@ fn spans_go_on_after_their_end_and_end_like_regions() {
         &later_part(8, 5, 4, 7),
         &poll(code::FIRST_POLL, 9, 8),
         &two(code::COMPLETED, 8, 9),
-        &two(code::POLL_END, 1, 9),
+        &frames(code::POLL_END, 9, 1, 9),
         &[leave(10)],
     ]
     .concat();
@@ -229,9 +235,9 @@ fn a_part_of_a_span_is_set_aside_as_regions_are_and_cut_at_the_end() {
     let words = [
         &poll(code::FIRST_POLL, 3, 1)[..],
         &[span(5, 2)],
-        &two(code::POLL_END, 0, 4),
+        &frames(code::POLL_END, 3, 0, 4),
         &poll(code::POLL, 3, 10),
-        &two(code::RESUME, 1, 10),
+        &frames(code::RESUME, 3, 1, 10),
         &end_of_part(8, 11),
         &later_part(8, 5, 11, 12),
     ]

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use crate::clock::TickScale;
-use crate::fold::{Begun, Folded, Parent};
+use crate::fold::{Begun, Folded, Origin, Parent};
 use crate::profile::{CollectiveCall, MessageKind, MessageSizes};
 use crate::recording::visitors::spans::{UnsettledSpans, counted, longer};
 use crate::regions::Regions;
@@ -267,31 +267,43 @@ impl<'a> Totaller<'a> {
         }
         let first_poll = self.polls.first().copied().into_iter().chain(self.parts.first().map(|part| part.0));
         let first_poll = first_poll.min();
+        let held: HashMap<u32, Option<PathId>> =
+            folded.held.iter().map(|held| (held.node, self.path_of(held.origin, dead))).collect();
         let mut paths: Vec<PathId> = Vec::with_capacity(folded.nodes.len());
-        for (node, children_ns) in folded.nodes.iter().zip(children_ns) {
+        for (number, (node, children_ns)) in (0..).zip(folded.nodes.iter().zip(children_ns)) {
             let inclusive_ns = ns(node.inclusive);
             let parent = match node.parent {
                 Parent::Node(parent) => Some(paths[parent as usize]),
-                Parent::Inherited(depth) | Parent::Task(depth) => {
-                    let index = index_of(depth).filter(|&index| index < self.open.len());
-                    let is_task = matches!(node.parent, Parent::Task(_));
-                    index.and_then(|index| {
-                        if !is_task {
-                            self.open[index].children_ns += inclusive_ns;
-                        }
-                        let nested = !is_task || first_poll.is_some_and(|first| first <= index);
-                        nested.then_some(self.open[index].path)
+                Parent::Inherited(depth) => {
+                    let frame = index_of(depth).and_then(|index| self.open.get_mut(index));
+                    frame.map(|frame| {
+                        frame.children_ns += inclusive_ns;
+                        frame.path
                     })
                 }
+                Parent::Task(depth, within) => {
+                    let frame =
+                        index_of(depth).filter(|&index| first_poll.is_some_and(|first| first <= index));
+                    let frame = frame.and_then(|index| self.open.get(index));
+                    frame.map(|frame| within.map_or(frame.path, |node| paths[node as usize]))
+                }
             };
-            let path = self.totals.tree.step(parent, self.regions.id(node.region));
+            let region = self.regions.id(node.region);
+            let held = held.get(&number);
+            let path = held.copied().flatten().unwrap_or_else(|| self.totals.tree.step(parent, region));
             paths.push(path);
             self.totals.cut += node.cut;
+            if held == Some(&None) {
+                // Where it began is missing.
+                self.totals.tree.add_whole(path, &Whole::one(inclusive_ns, false, false));
+                self.totals.tree.add_part(path, inclusive_ns, inclusive_ns - children_ns);
+                continue;
+            }
             self.totals.tree.add_totals(
                 path,
                 &PathTotals {
                     parent,
-                    region: self.regions.id(node.region),
+                    region,
                     calls: node.calls,
                     open: node.cut,
                     cancelled: node.cancelled,
@@ -307,7 +319,7 @@ impl<'a> Totaller<'a> {
         for (&(path, kind, peer), sizes) in &folded.messages {
             let path = match path {
                 Parent::Node(node) => Some(paths[node as usize]),
-                Parent::Inherited(depth) | Parent::Task(depth) => {
+                Parent::Inherited(depth) | Parent::Task(depth, _) => {
                     index_of(depth).and_then(|index| self.open.get(index)).map(|open| open.path)
                 }
             };
@@ -331,6 +343,21 @@ impl<'a> Totaller<'a> {
                     );
                 }
                 None => self.totals.pending.spans.extend(instance, last_ns),
+            }
+        }
+    }
+
+    /// The path of a call that went on in totals, having been this when they began.
+    fn path_of(&self, origin: Origin, dead: u64) -> Option<PathId> {
+        let at = |index: u64| usize::try_from(index).ok();
+        match origin {
+            Origin::Aside(instance, nth) => {
+                let aside = self.aside.get(&instance)?;
+                let innermost = (aside.len() as u64).checked_sub(1)?;
+                aside.get(at(innermost.checked_sub(nth)?)?).map(|call| call.path)
+            }
+            Origin::Open(depth) => {
+                self.open.get(at(depth.checked_sub(dead)?.checked_sub(1)?)?).map(|call| call.path)
             }
         }
     }
