@@ -14,6 +14,7 @@ mod collectives;
 mod combine;
 mod communicators;
 mod exchange;
+mod fortran;
 mod job;
 #[cfg(feature = "mpio")]
 mod profile;

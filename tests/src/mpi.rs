@@ -58,12 +58,14 @@ impl Mpi {
         self.programs.join(name)
     }
 
-    /// Compiles files in `tests/mpi/c`; gives the program.
-    pub fn compile(&self, name: &str, files: &[&str]) -> PathBuf {
-        let program = self.program(name);
-        let files = files.iter().map(|file| folder().join("c").join(file));
-        tools::succeed(Command::new(self.tool("mpicc")).arg("-o").arg(&program).args(files));
-        program
+    /// Compiles files of `tests/mpi` with these flags; gives the program, or the library.
+    pub fn compile(&self, name: &str, flags: &[&str], files: &[&str]) -> PathBuf {
+        let result = self.program(name);
+        let is_fortran = files.iter().any(|file| file.ends_with(".F90"));
+        let compiler = self.tool(if is_fortran { "mpifort" } else { "mpicc" });
+        let files = files.iter().map(|file| folder().join(file));
+        tools::succeed(Command::new(compiler).arg("-o").arg(&result).args(files).args(flags));
+        result
     }
 
     /// The runtime as a library of its own.

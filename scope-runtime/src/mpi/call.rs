@@ -63,9 +63,13 @@ fn are_recorded() -> bool {
 /// before them. Each is a region. What is done beside the call, where that is recorded: nothing (`only`),
 /// something `before` it, or `after` it when it has succeeded; `collective`, with the communicator first,
 /// before it and with its number behind it; `begins` the same for one that is waited for later; `around`,
-/// which calls `real` itself.
+/// which calls `real` itself. The static has all of them.
 macro_rules! calls {
-    ($( fn $name:ident($($arg:ident: $ty:ty),* $(,)?) $kind:ident $body:tt )*) => {$(
+    (static $table:ident; $( fn $name:ident($($arg:ident: $ty:ty),* $(,)?) $kind:ident $body:tt )*) => {
+        #[cfg_attr(not(target_env = "gnu"), allow(dead_code))]
+        pub(super) static $table: &[$crate::mpi::call::Function] =
+            &[$($crate::mpi::call::function!($name)),*];
+        $(
         #[unsafe(no_mangle)]
         unsafe extern "C" fn $name($($arg: $ty),*) -> std::ffi::c_int {
             unsafe extern "C" {
@@ -85,9 +89,28 @@ macro_rules! calls {
                 }
             }
         }
-    )*};
+        )*
+    };
 }
 pub(super) use calls;
+
+/// A function of MPI that is defined here in front of the library's.
+#[cfg_attr(not(target_env = "gnu"), allow(dead_code))]
+pub(super) struct Function {
+    /// The name of the library's.
+    pub(super) name: &'static str,
+    pub(super) own: *const (),
+}
+
+// SAFETY: the address of a function.
+unsafe impl Sync for Function {}
+
+macro_rules! function {
+    ($name:ident) => {
+        $crate::mpi::call::Function { name: concat!("P", stringify!($name)), own: $name as *const () }
+    };
+}
+pub(super) use function;
 
 /// The body of a call that is recorded, see [`calls!`].
 macro_rules! body {

@@ -16,6 +16,7 @@ use crate::profile::MessageKind;
 
 // Messages between two ranks.
 calls! {
+    static MESSAGES;
     fn MPI_Send(
         buf: *const c_void, count: c_int, datatype: MPI_Datatype, dest: c_int, tag: c_int, comm: MPI_Comm,
     ) after {
@@ -121,6 +122,7 @@ calls! {
 
 // Collective operations: what a rank hands in, or takes where there is a single source.
 calls! {
+    static COLLECTIVES;
     fn MPI_Barrier(comm: MPI_Comm) collective { comm;  }
     fn MPI_Ibarrier(comm: MPI_Comm, request: *mut MPI_Request) begins { comm; }
     fn MPI_Bcast(
@@ -357,6 +359,7 @@ calls! {
 
 // Collective operations between neighbours, which do not wait for all.
 calls! {
+    static NEIGHBOURS;
     fn MPI_Neighbor_allgather(
         sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype, recvbuf: *mut c_void,
         recvcount: c_int, recvtype: MPI_Datatype, comm: MPI_Comm,
@@ -426,6 +429,7 @@ calls! {
 
 // Communicators, and other jobs.
 calls! {
+    static COMMUNICATORS;
     fn MPI_Comm_dup(comm: MPI_Comm, newcomm: *mut MPI_Comm) after { made(newcomm); }
     fn MPI_Comm_dup_with_info(comm: MPI_Comm, info: MPI_Info, newcomm: *mut MPI_Comm) after { made(newcomm); }
     fn MPI_Comm_idup(comm: MPI_Comm, newcomm: *mut MPI_Comm, request: *mut MPI_Request) after {
@@ -507,6 +511,7 @@ calls! {
 
 // Memory of other ranks.
 calls! {
+    static WINDOWS;
     fn MPI_Win_create(
         base: *mut c_void, size: MPI_Aint, disp_unit: c_int, info: MPI_Info, comm: MPI_Comm,
         win: *mut MPI_Win,
@@ -618,6 +623,7 @@ calls! {
 
 // Files: what was asked for.
 calls! {
+    static FILES;
     fn MPI_File_open(
         comm: MPI_Comm, filename: *const c_char, amode: c_int, info: MPI_Info, fh: *mut MPI_File,
     ) only {}
@@ -790,6 +796,7 @@ calls! {
 
 // What else takes time.
 calls! {
+    static OTHERS;
     fn MPI_Abort(comm: MPI_Comm, code: c_int) only {}
     fn MPI_Pack(
         inbuf: *const c_void, incount: c_int, datatype: MPI_Datatype, outbuf: *mut c_void, outsize: c_int,

@@ -12,7 +12,7 @@ use mpi_sys::{
     RSMPI_MIN,
 };
 
-use super::call::Call;
+use super::call::{Call, Function, function};
 use super::exchange::{Exchange, GaveUp, Round};
 #[cfg(feature = "mpio")]
 use super::profile;
@@ -47,6 +47,11 @@ static TOTALS: Mutex<Option<JobTotals>> = Mutex::new(None);
 
 /// How long a rank waits for others at the begin, where all come at the same time.
 const TIMEOUT_AT_BEGIN: Duration = Duration::from_secs(2);
+
+/// The functions of MPI that are defined here.
+#[cfg_attr(not(target_env = "gnu"), allow(dead_code))]
+pub(super) static BEGIN_AND_END: &[Function] =
+    &[function!(MPI_Init), function!(MPI_Init_thread), function!(MPI_Finalize)];
 
 /// `MPI_Init`: begins the job too.
 #[unsafe(no_mangle)]

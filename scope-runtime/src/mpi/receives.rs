@@ -11,6 +11,7 @@ use super::communicators::{Peers, peers};
 use super::requests::{Watched, is_ignored, receive_probed, received, take_probed};
 
 calls! {
+    static RECEIVES;
     fn MPI_Recv(
         buf: *mut c_void, count: c_int, datatype: MPI_Datatype, source: c_int, tag: c_int, comm: MPI_Comm,
         status: *mut MPI_Status,

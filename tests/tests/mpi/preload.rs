@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use scope_runtime::profile::MessageKind;
 use tests::mpi::{self, calls};
 
 #[test]
 fn a_program_in_c_is_recorded_by_a_library_that_is_loaded_first() {
     mpi::with_each(|mpi| {
         let library = mpi.runtime_library();
-        let program = mpi.compile("plain", &["plain.c", "ring.c"]);
+        let program = mpi.compile("plain", &[], &["c/plain.c", "c/ring.c"]);
         let bare = mpi::run(&mut mpi.job(3, &program, &[] as &[&str])).expect_success();
         let preload = format!("LD_PRELOAD={}", library.display());
         let only_ranks = mpi.job(3, "env".as_ref(), &[preload.as_ref(), program.as_os_str()]);
@@ -24,6 +25,64 @@ fn a_program_in_c_is_recorded_by_a_library_that_is_loaded_first() {
                 assert_eq!(calls(recording.profile()), expected, "{name}");
                 assert_eq!(recording.profile().messages.len(), 3, "{name}");
                 assert!(recording.info().sealed, "{name}");
+            }
+        }
+    });
+}
+
+#[test]
+fn a_program_in_fortran_is_recorded_as_one_in_c() {
+    mpi::with_each(|mpi| {
+        let library = mpi.runtime_library();
+        for (name, flags) in [("mpif", &[][..]), ("module", &["-DMODULE"]), ("f08", &["-DF08"])] {
+            let program = mpi.compile(&format!("fortran-{name}"), flags, &["fortran/ring.F90"]);
+            let bare = mpi::run(&mut mpi.job(3, &program, &[] as &[&str])).expect_success();
+            assert_eq!(bare.stdout, "the sum is 3\n");
+            // With all addresses known at the start there is nothing to look up at the first call of each.
+            for now in ["LD_BIND_NOW=", "LD_BIND_NOW=1"] {
+                let preload = format!("LD_PRELOAD={}", library.display());
+                let arguments = [preload.as_ref(), now.as_ref(), program.as_os_str()];
+                let mut command = mpi.job(3, "env".as_ref(), &arguments);
+                let job = mpi.start(&mut command, &format!("fortran-{name}")).expect_success();
+                assert_eq!(job.stdout, bare.stdout);
+                for recording in job.recordings(3) {
+                    let profile = recording.profile();
+                    let expected =
+                        ["MPI_Init", "MPI_Recv", "MPI_Isend", "MPI_Wait", "MPI_Allreduce", "MPI_Finalize"];
+                    let expected = BTreeMap::from(expected.map(|region| (region.to_string(), 1)));
+                    assert_eq!(calls(profile), expected, "{name} {now}");
+                    let bytes: Vec<u64> = profile.messages.iter().map(|row| row.sizes.bytes).collect();
+                    assert_eq!(bytes, [4; 3], "{name}: {:?}", profile.messages);
+                    let peer = Some((profile.rank + 1) % 3);
+                    assert!(
+                        profile.messages.iter().any(|row| row.kind == MessageKind::Sent && row.peer == peer)
+                    );
+                }
+            }
+        }
+    });
+}
+
+#[test]
+fn a_library_for_fortran_may_be_read_only() {
+    mpi::with_each(|mpi| {
+        let preload = format!("LD_PRELOAD={}", mpi.runtime_library().display());
+        // Only by its name it is one.
+        for (name, recorded) in [("libmpi_mpifh_sealed.so", true), ("libmpi_tool_sealed.so", false)] {
+            let sealed = ["-shared", "-fPIC", "-Wl,-z,relro,-z,now"];
+            let library = mpi.compile(name, &sealed, &["c/barrier.c"]);
+            let program =
+                mpi.compile(&format!("through-{name}"), &[&library.to_string_lossy()], &["c/barriers.c"]);
+            let mut command = mpi.job(2, "env".as_ref(), &[preload.as_ref(), program.as_os_str()]);
+            let job = mpi.start(&mut command, &format!("sealed-{recorded}")).expect_success();
+            if recorded {
+                for recording in job.recordings(2) {
+                    let expected = [("MPI_Init", 1), ("MPI_Barrier", 2), ("MPI_Finalize", 1)];
+                    let expected = expected.map(|(region, calls)| (region.to_string(), calls));
+                    assert_eq!(calls(recording.profile()), BTreeMap::from(expected));
+                }
+            } else {
+                assert!(!job.stderr.contains("MPI_Barrier"), "{}", job.stderr);
             }
         }
     });

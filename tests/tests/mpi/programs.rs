@@ -50,9 +50,9 @@ fn messages(profile: &Profile) -> Vec<(String, MessageKind, Option<u32>, [u64; 4
 }
 
 #[test]
-fn c_code_in_a_program_is_recorded() {
+fn code_in_other_languages_in_a_program_is_recorded() {
     mpi::with_each(|mpi| {
-        for program in ["c_object", "c_library"] {
+        for program in ["c_object", "c_library", "fortran_library"] {
             let job = mpi.record(3, program, &[] as &[&str], &[]).expect_success();
             assert_eq!(job.stdout, "the sum is 3\n".repeat(3));
             assert!(job.stderr.contains("scope: 3 ranks"), "{program}: {}", job.stderr);
@@ -144,7 +144,7 @@ fn a_rank_that_does_not_record_is_not_waited_for() {
 #[test]
 fn a_program_without_the_runtime_may_be_in_the_job() {
     mpi::with_each(|mpi| {
-        let plain = mpi.compile("plain-beside", &["plain.c", "ring.c"]);
+        let plain = mpi.compile("plain-beside", &[], &["c/plain.c", "c/ring.c"]);
         let mut command = mpi.job(1, &mpi.program("c_object"), &[] as &[&str]);
         with_another(&mut command, "2", &[plain.as_os_str()]);
         if mpi.family == "mpich" {

@@ -1,8 +1,8 @@
 //! MPI is begun, used and ended by C code in a shared library.
 
-#[path = "../c_code.rs"]
-mod c_code;
+#[path = "../other_code.rs"]
+mod other_code;
 
 fn main() {
-    c_code::run();
+    other_code::run();
 }

@@ -1,4 +1,4 @@
-//! MPI is begun, used and ended by C code, of which Rust knows nothing.
+//! MPI is begun, used and ended by code in another language, of which Rust knows nothing.
 
 use std::ffi::c_int;
 
