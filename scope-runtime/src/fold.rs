@@ -49,8 +49,8 @@ pub(crate) struct Folded {
     inherited: u64,
     /// What became of the others of those, innermost first.
     pub(crate) inherited_ends: Vec<InheritedEnd>,
-    /// Ticks of tasks that were polled directly in such frames, by the frame's depth.
-    pub(crate) inherited_elsewhere: BTreeMap<u64, u64>,
+    /// The same as [`Node::elsewhere`] of such frames, by the frame's depth.
+    pub(crate) inherited_elsewhere: BTreeMap<u64, i64>,
     /// What hangs from the innermost of those frames.
     root: Children,
     by_step: HashMap<(u32, u32), u32>,
@@ -74,8 +74,9 @@ pub(crate) struct Node {
     pub(crate) cancelled: u64,
     /// Time in which a thread ran them.
     pub(crate) inclusive: u64,
-    /// Time of tasks that were polled directly in them.
-    pub(crate) elsewhere: u64,
+    /// Time of what ran directly in them and hangs elsewhere, as tasks do, less that of what hangs below them
+    /// and ran elsewhere.
+    pub(crate) elsewhere: i64,
     /// From begin to end of the calls, less the time in which a thread ran them.
     pub(crate) waited: i64,
     /// From begin to end of one call.
@@ -133,7 +134,7 @@ impl Parent {
     }
 }
 
-/// What happened to a frame that was open when the fold began.
+/// What happened to a frame that was open when the fold began, mostly that it ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum InheritedEnd {
     /// It ended at these ticks, and as many more.
@@ -144,6 +145,8 @@ pub(crate) enum InheritedEnd {
     Part(u64, u64),
     /// The poll ended of which this word says more, at these ticks; what was open in it is set aside.
     Poll(u64, u64),
+    /// The innermost one was a part of a span that comes after one that ended at these ticks.
+    Since(u64),
     /// Of what had been set aside with this instance the innermost call ended, at these ticks. A later part
     /// may follow if it was one of the span with this number.
     Aside(u64, Option<u64>, u64),
@@ -170,12 +173,25 @@ pub(crate) enum Origin {
 
 /// A span of which a later part may come, maybe on another lane. It is counted, but how long it
 /// lasts is not known yet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Unsettled {
-    /// Path and begin of its first part, unless that is on another lane.
+    /// Path and begin of its first part, unless that is on another lane or before the fold.
     pub(crate) first: Option<(u32, u64)>,
+    /// What later parts add to the call, where the path on which it counts is not known here.
+    pub(crate) owed: Option<Owed>,
     /// End of its last part.
     pub(crate) last: u64,
+}
+
+/// See [`Unsettled`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Owed {
+    /// The path of one of the later parts.
+    pub(crate) node: u32,
+    /// From the begin of the first of them to the end of the last.
+    pub(crate) ticks: i64,
+    /// Whether the last one was cut.
+    pub(crate) cut: bool,
 }
 
 /// How many spans a lane keeps as [`Unsettled`]; of more, the oldest are taken to have ended, so that
@@ -257,8 +273,9 @@ struct Open {
 impl Fold {
     /// A fold that begins with the chunk of this sequence number and depth, at these ticks.
     pub(crate) fn new(first_sequence: u64, depth: u64, begin: u64, edges: &[SessionEdge]) -> Fold {
-        let folded = Folded { inherited: depth, ..Folded::default() };
-        Fold { replay: Replay::resume(folded, first_sequence, depth, edges), first_sequence, begin }
+        let mut replay = Replay::resume(Folded::default(), first_sequence, depth, begin, edges);
+        replay.visitor.inherited = depth;
+        Fold { replay, first_sequence, begin }
     }
 
     /// Adds the next chunk.
@@ -320,6 +337,7 @@ impl Folded {
                 InheritedEnd::Completed(ended, at) => ended.write_to(fields.u32(1).u64(at)),
                 InheritedEnd::Part(instance, at) => fields.u32(2).u64(at).u64(instance),
                 InheritedEnd::Poll(word, at) => fields.u32(3).u64(at).u64(word),
+                InheritedEnd::Since(at) => fields.u32(5).u64(at),
                 InheritedEnd::Aside(instance, span, at) => {
                     fields.u32(4).u64(at).u64(instance).u64(span.map_or(0, |number| number + 1))
                 }
@@ -328,7 +346,7 @@ impl Folded {
         fields = fields.u32(self.nodes.len() as u32);
         for node in &self.nodes {
             fields = node.parent.write_to(fields).u32(node.region).u64(node.calls).u64(node.cut);
-            fields = fields.u64(node.cancelled).u64(node.inclusive).u64(node.elsewhere);
+            fields = fields.u64(node.cancelled).u64(node.inclusive).u64(node.elsewhere.cast_unsigned());
             fields = fields.u64(node.waited.cast_unsigned()).u64(node.min).u64(node.max);
         }
         fields = fields.u32(self.open.len() as u32);
@@ -363,7 +381,9 @@ impl Folded {
         for (&instance, span) in &self.unsettled {
             // No node has this number.
             let (node, begin) = span.first.unwrap_or((NONE, 0));
+            let owed = span.owed.unwrap_or(Owed { node: NONE, ..Owed::default() });
             fields = fields.u64(instance).u32(node).u64(begin).u64(span.last);
+            fields = fields.u32(owed.node).u64(owed.ticks.cast_unsigned()).u32(owed.cut.into());
         }
         fields = fields.u32(self.begun.len() as u32);
         for (&(node, session), begun) in &self.begun {
@@ -373,7 +393,7 @@ impl Folded {
         fields = self
             .inherited_elsewhere
             .iter()
-            .fold(fields, |fields, (&depth, &ticks)| fields.u64(depth).u64(ticks));
+            .fold(fields, |fields, (&depth, &ticks)| fields.u64(depth).u64(ticks.cast_unsigned()));
         fields = fields.u32(self.messages.len() as u32);
         self.messages.iter().fold(fields, |fields, (&(path, kind, peer), sizes)| {
             let fields = path.write_to(fields).u32(kind as u32).u32(peer);
@@ -390,6 +410,7 @@ impl Folded {
                 1 => InheritedEnd::Completed(Ended::read(fields)?, at),
                 2 => InheritedEnd::Part(fields.u64()?, at),
                 3 => InheritedEnd::Poll(fields.u64()?, at),
+                5 => InheritedEnd::Since(at),
                 _ => InheritedEnd::Aside(fields.u64()?, fields.u64()?.checked_sub(1), at),
             });
         }
@@ -398,7 +419,7 @@ impl Folded {
             let node = self.add(parent, fields.u32()?);
             let node = &mut self.nodes[node as usize];
             (node.calls, node.cut, node.cancelled) = (fields.u64()?, fields.u64()?, fields.u64()?);
-            (node.inclusive, node.elsewhere) = (fields.u64()?, fields.u64()?);
+            (node.inclusive, node.elsewhere) = (fields.u64()?, fields.u64()?.cast_signed());
             node.waited = fields.u64()?.cast_signed();
             (node.min, node.max) = (fields.u64()?, fields.u64()?);
         }
@@ -437,7 +458,10 @@ impl Folded {
         for _ in 0..fields.u32()? {
             let (instance, node, begin) = (fields.u64()?, fields.u32()?, fields.u64()?);
             let first = if node == NONE { None } else { Some((known(node)?, begin)) };
-            self.unsettled.insert(instance, Unsettled { first, last: fields.u64()? });
+            let (last, node) = (fields.u64()?, fields.u32()?);
+            let (ticks, cut) = (fields.u64()?.cast_signed(), fields.u32()? != 0);
+            let owed = if node == NONE { None } else { Some(Owed { node: known(node)?, ticks, cut }) };
+            self.unsettled.insert(instance, Unsettled { first, owed, last });
         }
         for _ in 0..fields.u32()? {
             let key = (known(fields.u32()?)?, fields.u32()?);
@@ -445,7 +469,7 @@ impl Folded {
             self.begun.insert(key, Begun { count, starts: fields.u64()? });
         }
         for _ in 0..fields.u32()? {
-            self.inherited_elsewhere.insert(fields.u64()?, fields.u64()?);
+            self.inherited_elsewhere.insert(fields.u64()?, fields.u64()?.cast_signed());
         }
         for _ in 0..fields.u32()? {
             let path = Parent::read(fields, self.nodes.len())?;
@@ -474,6 +498,29 @@ impl Folded {
         Some(open)
     }
 
+    /// Adds to what ran directly in this frame and hangs elsewhere.
+    fn add_elsewhere(&mut self, frame: Parent, ticks: i64) {
+        let elsewhere = match frame {
+            Parent::Node(node) | Parent::Task(_, Some(node)) => &mut self.nodes[node as usize].elsewhere,
+            Parent::Inherited(depth) | Parent::Task(depth, None) => {
+                self.inherited_elsewhere.entry(depth).or_default()
+            }
+        };
+        *elsewhere = elsewhere.wrapping_add(ticks);
+    }
+
+    /// A part of a call has ended that had been set aside. Where its poll was in another frame than before,
+    /// it is that one's time.
+    #[cold]
+    fn end_resumed(&mut self, part: &Open, at: u64) {
+        let (parent, around) = (self.nodes[part.node as usize].parent, self.below());
+        if parent != around {
+            let ticks = at.saturating_sub(part.start).cast_signed();
+            self.add_elsewhere(around, ticks);
+            self.add_elsewhere(parent, ticks.wrapping_neg());
+        }
+    }
+
     /// Counts a call that has ended.
     #[inline]
     fn count(&mut self, node: u32, ticks: u64, cut: bool) {
@@ -493,36 +540,48 @@ impl Folded {
 
     /// A span has ended, with its last part at `last`.
     fn settle(&mut self, span: Unsettled) {
+        if let Some(owed) = span.owed {
+            self.add_waited(owed.node, owed.ticks);
+        }
         if let Some((node, begin)) = span.first {
             self.note_duration(node, span.last.saturating_sub(begin));
         }
     }
 
-    /// The path on which a span counts of which a part is open at `index`, and that of the part.
-    fn paths_of_part(&self, index: u32, part: OpenPart) -> (u32, u32) {
-        let own = self.open[index as usize].node;
-        let counted = match part {
-            OpenPart::First | OpenPart::Held(_) => None,
-            OpenPart::Later(instance) => self.unsettled.get(&instance).and_then(|span| span.first),
-        };
-        (counted.map_or(own, |(node, _)| node), own)
+    fn add_waited(&mut self, node: u32, ticks: i64) {
+        let waited = &mut self.nodes[node as usize].waited;
+        *waited = waited.wrapping_add(ticks);
+    }
+
+    /// Makes the call of a span longer, of which `node` is the path of a later part.
+    fn lengthen(&mut self, instance: u64, node: u32, ticks: i64) {
+        let mut span = self.unsettled.get(&instance).copied().unwrap_or_default();
+        if let Some((counted, _)) = span.first {
+            return self.add_waited(counted, ticks);
+        }
+        let owed = span.owed.get_or_insert(Owed { node, ..Owed::default() });
+        owed.ticks = owed.ticks.wrapping_add(ticks);
+        self.keep(instance, span);
     }
 
     /// Ends the innermost frame, a part of a span. The time from begin to end of the span counts where
     /// its call does.
-    fn close_span_part(&mut self, index: u32, part: OpenPart, at: u64) -> Option<Open> {
-        let (counted, own) = self.paths_of_part(index, part);
+    fn close_span_part(&mut self, part: OpenPart, at: u64) -> Option<Open> {
         let open = self.close_part(at)?;
-        let ticks = at.saturating_sub(open.start).cast_signed();
-        let mut add = |node: u32, ticks: i64| {
-            let waited = &mut self.nodes[node as usize].waited;
-            *waited = waited.wrapping_add(ticks);
-        };
-        add(own, ticks.wrapping_neg());
-        if !matches!(part, OpenPart::Held(_)) {
-            add(counted, ticks);
-        }
+        self.end_resumed(&open, at);
+        self.count_part(part, &open, at);
         Some(open)
+    }
+
+    /// The innermost frame, a part of a span, has ended or is set aside.
+    fn count_part(&mut self, part: OpenPart, open: &Open, at: u64) {
+        let ticks = at.saturating_sub(open.start).cast_signed();
+        if part != OpenPart::First {
+            self.add_waited(open.node, ticks.wrapping_neg());
+        }
+        if let OpenPart::Later(instance) = part {
+            self.lengthen(instance, open.node, ticks);
+        }
     }
 
     /// Keeps a span that may go on, until there are too many.
@@ -630,6 +689,9 @@ impl Visitor for Folded {
             return self.leave_span(at, cut);
         }
         if let Some(open) = self.close_part(at) {
+            if open.start != open.first {
+                self.end_resumed(&open, at);
+            }
             self.count(open.node, at.saturating_sub(open.first), cut == Cut::Open);
         }
     }
@@ -659,30 +721,28 @@ impl Visitor for Folded {
     }
 
     fn part_since(&mut self, end: u64) {
-        let Some(&(index, part)) = self.parts.last() else { return };
-        let (counted, _) = self.paths_of_part(index, part);
-        let ticks = self.open[index as usize].start.saturating_sub(end);
-        let waited = &mut self.nodes[counted as usize].waited;
-        *waited = waited.wrapping_add(ticks.cast_signed());
+        if let (Some(&(_, OpenPart::Later(instance))), Some(open)) = (self.parts.last(), self.open.last()) {
+            self.lengthen(instance, open.node, open.start.saturating_sub(end).cast_signed());
+        }
     }
 
     fn end_part(&mut self, instance: u64, at: u64) {
-        let Some((index, part)) = self.parts.pop() else { return };
-        let Some(open) = self.close_span_part(index, part, at) else { return };
-        if let OpenPart::Held(held_by) = part {
-            return self.inherited_ends.push(InheritedEnd::Aside(held_by, Some(instance), at));
-        }
-        let before = self.unsettled.get(&instance).and_then(|span| span.first);
-        let first = match part {
+        let Some((_, part)) = self.parts.pop() else { return };
+        let Some(open) = self.close_span_part(part, at) else { return };
+        let mut span = self.unsettled.get(&instance).copied().unwrap_or_default();
+        match part {
+            OpenPart::Held(held_by) => {
+                return self.inherited_ends.push(InheritedEnd::Aside(held_by, Some(instance), at));
+            }
             OpenPart::First => {
                 let calls = &mut self.nodes[open.node as usize].calls;
                 *calls = calls.saturating_add(1);
                 self.calls = self.calls.saturating_add(1);
-                Some((open.node, open.first))
+                span.first = Some((open.node, open.first));
             }
-            OpenPart::Later(_) | OpenPart::Held(_) => before,
-        };
-        self.keep(instance, Unsettled { first, last: at });
+            OpenPart::Later(_) => {}
+        }
+        self.keep(instance, Unsettled { last: at, ..span });
     }
 
     fn begin_poll(&mut self, poll: Poll, at: u64) {
@@ -713,21 +773,18 @@ impl Visitor for Folded {
         let node = &mut self.nodes[poll.node as usize];
         node.waited = node.waited.wrapping_sub(ticks.cast_signed());
         if matches!(node.parent, Parent::Task(..)) {
-            let elsewhere = match self.open.last() {
-                Some(around) => &mut self.nodes[around.node as usize].elsewhere,
-                None => self.inherited_elsewhere.entry(self.inherited).or_default(),
-            };
-            *elsewhere = elsewhere.saturating_add(ticks);
+            self.add_elsewhere(self.below(), ticks.cast_signed());
         }
     }
 
     fn suspend(&mut self, instance: u64, at: u64) {
-        if let Some(Open { node, first, start }) = self.close_part(at) {
+        if let Some(open) = self.close_part(at) {
+            self.end_resumed(&open, at);
+            let Open { node, first, .. } = open;
             let frames = self.open.len();
             let part = self.parts.pop_if(|(index, _)| *index as usize == frames).map(|(_, part)| part);
-            if let Some(OpenPart::Held(_)) = part {
-                let waited = &mut self.nodes[node as usize].waited;
-                *waited = waited.wrapping_sub(at.saturating_sub(start).cast_signed());
+            if let Some(part) = part {
+                self.count_part(part, &open, at);
             }
             self.aside.entry(instance).or_default().push(Aside { node, first, since: at, part });
         }
@@ -735,37 +792,42 @@ impl Visitor for Folded {
 
     fn resume(&mut self, instance: u64, at: u64) {
         let Some(calls) = self.aside.get_mut(&instance) else { return };
-        if let Some(Aside { node, first, since, part }) = calls.pop() {
-            if !matches!(part, Some(OpenPart::Held(_))) {
-                let waited = &mut self.nodes[node as usize].waited;
-                *waited = waited.wrapping_add(at.saturating_sub(since).cast_signed());
-            }
-            self.parts.extend(part.map(|part| (self.open.len() as u32, part)));
-            self.open.push(Open { node, first, start: at });
-        }
+        let last = calls.pop();
         if calls.is_empty() {
             self.aside.remove(&instance);
         }
+        let Some(Aside { node, first, since, part }) = last else { return };
+        let pause = at.saturating_sub(since).cast_signed();
+        match part {
+            None | Some(OpenPart::First) => self.add_waited(node, pause),
+            Some(OpenPart::Later(span)) => self.lengthen(span, node, pause),
+            Some(OpenPart::Held(_)) => {}
+        }
+        self.parts.extend(part.map(|part| (self.open.len() as u32, part)));
+        self.open.push(Open { node, first, start: at });
     }
 
     fn leave_inherited(&mut self, at: u64, count: u64) {
         let count = count.min(self.inherited);
-        if count > 0 {
-            self.inherited -= count;
-            self.root = Children::default();
-            self.inherited_ends.push(InheritedEnd::Frames(at, count));
+        self.end_inherited(count, InheritedEnd::Frames(at, count));
+    }
+
+    fn cut_inherited(&mut self) {
+        self.inherited = 0;
+        self.root = Children::default();
+    }
+
+    fn part_since_inherited(&mut self, end: u64) {
+        if self.inherited > 0 {
+            self.inherited_ends.push(InheritedEnd::Since(end));
         }
     }
 
     fn end_poll_inherited(&mut self, word: u64, at: u64, count: u64) {
         let count = count.min(self.inherited);
-        if count > 0 {
-            self.inherited -= count;
-            self.root = Children::default();
-            self.inherited_ends.push(InheritedEnd::Poll(word, at));
-            if count > 1 {
-                self.left.insert(instance_of(word).0, self.inherited + 2);
-            }
+        self.end_inherited(count, InheritedEnd::Poll(word, at));
+        if count > 1 {
+            self.left.insert(instance_of(word).0, self.inherited + 2);
         }
     }
 
@@ -785,18 +847,24 @@ impl Visitor for Folded {
     }
 
     fn end_part_inherited(&mut self, instance: u64, at: u64) {
-        if self.inherited > 0 {
-            self.inherited -= 1;
-            self.inherited_ends.push(InheritedEnd::Part(instance, at));
-        }
+        self.end_inherited(1.min(self.inherited), InheritedEnd::Part(instance, at));
     }
 }
 
 impl Folded {
+    /// So many of the innermost frames that were open when the fold began have ended.
+    fn end_inherited(&mut self, count: u64, end: InheritedEnd) {
+        if count > 0 {
+            self.inherited -= count;
+            self.root = Children::default();
+            self.inherited_ends.push(end);
+        }
+    }
+
     /// The last part of a span ends, or its only one.
     fn leave_span(&mut self, at: u64, cut: Cut) {
-        let Some((index, part)) = self.parts.pop() else { return };
-        let Some(open) = self.close_span_part(index, part, at) else { return };
+        let Some((_, part)) = self.parts.pop() else { return };
+        let Some(open) = self.close_span_part(part, at) else { return };
         let instance = match part {
             OpenPart::First => return self.count(open.node, at.saturating_sub(open.first), cut == Cut::Open),
             OpenPart::Later(instance) => instance,
@@ -805,15 +873,19 @@ impl Folded {
                 return self.inherited_ends.push(InheritedEnd::Aside(held_by, None, at));
             }
         };
-        let span = self.unsettled.remove(&instance).unwrap_or(Unsettled { first: None, last: at });
-        let counted = span.first.map_or(open.node, |(node, _)| node);
-        let counted = &mut self.nodes[counted as usize].cut;
-        *counted = counted.saturating_add(u64::from(cut == Cut::Open));
-        let span = Unsettled { last: at, ..span };
+        let mut span = self.unsettled.remove(&instance).unwrap_or_default();
+        span.last = at;
+        let is_cut = cut == Cut::Open;
         match span.first {
-            Some(_) => self.settle(span),
-            // Where it began is on another lane.
-            None => self.keep(instance, span),
+            Some((node, _)) => {
+                let cut = &mut self.nodes[node as usize].cut;
+                *cut = cut.saturating_add(is_cut.into());
+                self.settle(span);
+            }
+            None => {
+                span.owed.get_or_insert(Owed { node: open.node, ..Owed::default() }).cut |= is_cut;
+                self.keep(instance, span);
+            }
         }
     }
 

@@ -12,7 +12,7 @@ use crate::profile::{Region, RegionId};
 use crate::totals::PathTree;
 
 /// A region as the program defined it.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Defined {
     by_hand: bool,
     line: u32,
@@ -49,6 +49,14 @@ pub(crate) struct Regions {
 }
 
 impl Regions {
+    /// Regions named by their numbers.
+    #[cfg(test)]
+    pub(crate) fn numbered(count: usize) -> Regions {
+        let defined =
+            |number| Defined { by_hand: true, name: format!("region {number}"), ..Defined::default() };
+        Regions::resolve((0..count as u32).map(|number| (number, defined(number))).collect())
+    }
+
     /// Gives every definition its region.
     pub(crate) fn resolve(defined: BTreeMap<u32, Defined>) -> Regions {
         let names = final_names(defined.values());

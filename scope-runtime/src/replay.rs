@@ -77,9 +77,13 @@ pub(crate) trait Visitor {
     /// The innermost frame, a part of a span, ends. A later part may follow; after
     /// [`leave`](Visitor::leave) none does.
     fn end_part(&mut self, instance: u64, at: u64);
+    /// All frames that were open before the replay began are cut: what comes later is not in them.
+    fn cut_inherited(&mut self) {}
     /// The `count` innermost of the frames that were open before the replay began end, all newer ones
     /// have.
     fn leave_inherited(&mut self, _at: u64, _count: u64) {}
+    /// The innermost of those frames is a part of a span that comes after one that ended at `end`.
+    fn part_since_inherited(&mut self, _end: u64) {}
     /// The innermost of those frames ends, a part of a span after which a later one may follow.
     fn end_part_inherited(&mut self, _instance: u64, _at: u64) {}
     /// With the poll that is the innermost one of those its instance ends.
@@ -294,10 +298,18 @@ impl<V: Visitor> Replay<V> {
         }
     }
 
-    /// A replay that begins with the chunk `next_sequence`, when `depth` calls are open whose begin
-    /// it has not seen.
-    pub(crate) fn resume(visitor: V, next_sequence: u64, depth: u64, edges: &[SessionEdge]) -> Self {
-        Replay { dead: depth, next_sequence, ..Replay::new(visitor, edges) }
+    /// A replay that begins with the chunk `next_sequence` at the ticks `begin`, when `depth` calls are open
+    /// whose begin it has not seen.
+    pub(crate) fn resume(
+        visitor: V,
+        next_sequence: u64,
+        depth: u64,
+        begin: u64,
+        edges: &[SessionEdge],
+    ) -> Self {
+        let mut replay = Replay { dead: depth, next_sequence, ..Replay::new(visitor, edges) };
+        replay.pass_edges(begin);
+        replay
     }
 
     /// Tells the visitor when the replay is at these positions, which are in order and of this lane.
@@ -505,7 +517,7 @@ impl<V: Visitor> Replay<V> {
             }
             code::PART_BEGIN => self.begin_part(payload, at),
             code::PART_END => self.end_part(instance_of(payload).0, at),
-            code::SINCE if self.innermost_is_span() => self.visitor.part_since(payload),
+            code::SINCE => self.part_since(payload),
             _ => {}
         }
     }
@@ -537,8 +549,9 @@ impl<V: Visitor> Replay<V> {
         self.end.last_ticks = self.now;
     }
 
+    /// Ends and begins the sessions that do so before these ticks.
     #[cold]
-    fn pass_edges(&mut self, at: u64) {
+    pub(crate) fn pass_edges(&mut self, at: u64) {
         while let Some(&edge) = self.edges.front()
             && edge.ticks < at
         {
@@ -576,6 +589,7 @@ impl<V: Visitor> Replay<V> {
                 None => self.visitor.leave(self.now, Cut::Open),
             }
         }
+        self.visitor.cut_inherited();
     }
 
     /// Cuts all calls that were set aside.
@@ -659,6 +673,15 @@ impl<V: Visitor> Replay<V> {
 
     fn innermost_is_span(&self) -> bool {
         self.spans.last().is_some_and(|&index| index + 1 == self.open.len())
+    }
+
+    /// The part of a span that is the innermost frame comes after one that ended at `end`.
+    pub(crate) fn part_since(&mut self, end: u64) {
+        if self.innermost_is_span() {
+            self.visitor.part_since(end);
+        } else if self.open.is_empty() && self.dead > 0 {
+            self.visitor.part_since_inherited(end);
+        }
     }
 
     /// A part of a span ends, which is the innermost frame.

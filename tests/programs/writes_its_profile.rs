@@ -108,6 +108,14 @@ fn limit_files() {
         fn setrlimit(resource: c_int, limits: *const [u64; 2]) -> c_int;
     }
     const FILE_SIZE: c_int = 1;
+    // What is recorded is to be in its file by then.
+    let recording = std::path::PathBuf::from(std::env::var_os("SCOPE_OUTPUT").unwrap()).join("rank0.scope");
+    let written = || std::fs::metadata(&recording).unwrap().len();
+    let mut before = 0;
+    while before != written() {
+        before = written();
+        std::thread::sleep(std::time::Duration::from_millis(200));
+    }
     assert_eq!(unsafe { setrlimit(FILE_SIZE, &[100_000; 2]) }, 0);
     std::process::exit(3);
 }

@@ -108,9 +108,10 @@ fn a_span_in_parts_is_one_call_as_long_as_from_begin_to_end() {
     let [node] = &folded.nodes[..] else { panic!("one path") };
     // The first is settled, the second cut, the third began on another lane.
     assert_eq!((node.calls, node.cut, node.inclusive), (2, 1, 3 + 1 + 4 + 1 + 1 + 2));
-    assert_eq!(node.inclusive.cast_signed() + node.waited, (24 - 10) + (52 - 14) + (41 - 1));
+    assert_eq!(node.inclusive.cast_signed() + node.waited, (24 - 10) + (52 - 14));
     assert_eq!((node.min, node.max), (14, 38));
-    let elsewhere = Unsettled { first: None, last: 41 };
+    let owed = Owed { node: 0, ticks: 41 - 1, cut: false };
+    let elsewhere = Unsettled { first: None, owed: Some(owed), last: 41 };
     assert_eq!(folded.unsettled, BTreeMap::from([(3, elsewhere)]));
 }
 

@@ -330,9 +330,7 @@ impl Recording {
         let begin = fold.as_ref().map(|fold| fold.begin);
         let mut folded_end = LaneEnd::default();
         if let Some(fold) = fold {
-            let (folded, end) = fold.finish(self.cut_ticks);
-            folded_end = end;
-            join_fold(&mut replay, &folded, join);
+            folded_end = join_fold(&mut replay, fold, self.cut_ticks, join);
         }
         let (visitor, mut end) = replay.finish(self.cut_ticks);
         end.add(&folded_end);
@@ -340,19 +338,29 @@ impl Recording {
     }
 }
 
-/// Puts the totals of a lane together with its events before them, which were replayed.
-fn join_fold<V: Visitor>(replay: &mut Replay<V>, folded: &Folded, join: impl FnOnce(&mut V, &Folded, u64)) {
+/// Puts the totals of a lane, which ends at these ticks, together with its events before them, which were
+/// replayed.
+fn join_fold<V: Visitor>(
+    replay: &mut Replay<V>,
+    fold: Fold,
+    ticks: u64,
+    join: impl FnOnce(&mut V, &Folded, u64),
+) -> LaneEnd {
+    replay.pass_edges(fold.begin);
+    let (folded, end) = fold.finish(ticks);
     let dead = replay.dead();
-    join(&mut replay.visitor, folded, dead);
-    for end in &folded.inherited_ends {
-        match *end {
+    join(&mut replay.visitor, &folded, dead);
+    for frames in &folded.inherited_ends {
+        match *frames {
             InheritedEnd::Frames(at, count) => replay.leave_inherited(at, count),
             InheritedEnd::Completed(ended, at) => replay.complete(ended.start, ended.cancelled, at),
             InheritedEnd::Part(instance, at) => replay.end_part(instance, at),
+            InheritedEnd::Since(end) => replay.part_since(end),
             InheritedEnd::Poll(word, at) => replay.end_poll(word, at),
             InheritedEnd::Aside(instance, span, at) => replay.end_aside(instance, span, at),
         }
     }
+    end
 }
 
 /// What the replay of a lane gave.

@@ -2,19 +2,27 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use crate::clock::{ClockPair, TickScale};
 use crate::fold::Fold;
-use crate::format::{FieldReader, PAYLOAD, code, has_payload, instance_of};
+use crate::format::events::*;
+use crate::format::{FieldReader, PAYLOAD, code, has_payload, instance_of, instance_word};
 use crate::pack::Word;
 use crate::recording::pieces::{RawChunk, RawLane};
-use crate::recording::visitors::Totaller;
+use crate::recording::visitors::{LaneTotals, Pending, Totaller};
 use crate::recording::{Recording, join_fold};
-use crate::replay::{ChunkWords, Replay};
-use crate::totals::PathTotals;
+use crate::regions::Regions;
+use crate::replay::{ChunkWords, Replay, SessionEdge};
+use crate::totals::{PathTotals, PathTree};
 
 /// Chunks of a lane that are looked at.
 const CHUNKS: usize = 3;
 /// Places of each kind at which they are split.
 const SPLITS: usize = 40;
+/// When a session ends, and the next one begins, on some random lanes.
+const SESSION_END: u64 = 150;
+const SESSION_BEGIN: u64 = 200;
+/// Regions of random lanes.
+const REGIONS: u64 = 4;
 
 /// Words that follow each other, relative to `base`.
 #[derive(Clone)]
@@ -29,11 +37,18 @@ impl Recording {
         let mut paused = 0;
         for lane in &self.lanes {
             let pieces = self.pieces(lane);
-            let whole = self.totals_split_at(&pieces, None);
+            let lane = Lane {
+                regions: &self.regions,
+                scale: self.scale,
+                end: self.cut_ticks,
+                before: &[],
+                edges: &self.session_edges,
+            };
+            let whole = lane.totals_split_at(&pieces, None);
             let pauses = pauses(&pieces);
-            for place in places(&pieces) {
+            for place in places(&pieces, SPLITS) {
                 paused += usize::from(pauses.iter().any(|&(from, to)| from < place && place <= to));
-                let split = self.totals_split_at(&pieces, Some(place));
+                let split = lane.totals_split_at(&pieces, Some(place));
                 assert!(split == whole, "split at {place:?}:\n{}", differences(&split, &whole));
             }
         }
@@ -48,6 +63,28 @@ impl Recording {
         };
         lane.chunks.iter().take(CHUNKS).map(piece).collect()
     }
+}
+
+/// Which lane is totalled.
+#[derive(Clone, Copy)]
+struct Lane<'a> {
+    regions: &'a Regions,
+    scale: TickScale,
+    /// Ticks at its end.
+    end: u64,
+    /// What happened on another lane.
+    before: &'a [u64],
+    edges: &'a [SessionEdge],
+}
+
+impl Lane<'_> {
+    /// Totals of what another lane did.
+    fn replay(&self, words: &[u64]) -> LaneTotals {
+        let mut replay = Replay::new(Totaller::new(self.regions, self.scale), self.edges);
+        let words = words.iter().copied().map(Word::from_bits).collect();
+        replay.chunk(Piece { base: 0, words }.chunk(0, 0));
+        replay.finish(self.end).0.finish()
+    }
 
     /// The totals by path, the events from a place on (piece, word) being folded.
     fn totals_split_at(&self, pieces: &[Piece], place: Option<Place>) -> Totals {
@@ -60,29 +97,42 @@ impl Recording {
             before.push(Piece { base: first.base, words });
         }
 
-        let mut replay = Replay::new(Totaller::new(&self.regions, self.scale), &[]);
+        let mut cut = 0;
+        let mut replay = Replay::new(Totaller::new(self.regions, self.scale), self.edges);
         let sequences = &mut (0u64..);
         for piece in before {
             replay.chunk(piece.chunk(sequences.next().expect("it has no end"), 0));
         }
         if let Some(first) = after.first() {
+            // As a lane does that goes on in an empty chunk.
+            let begin = first.base + first.words.first().map_or(0, |word| word.ticks);
             let (sequence, depth) = (replay.next_sequence(), replay.dead() + replay.open_frames() as u64);
-            let mut fold = Fold::new(sequence, depth, first.base, &[]);
+            let mut fold = Fold::new(sequence, depth, begin, self.edges);
             for piece in after {
                 fold.chunk(piece.chunk(sequences.next().expect("it has no end"), depth));
                 let bytes = fold.to_fields().0;
-                fold = Fold::from_fields(&mut FieldReader(&bytes), &[]).expect("what was written is read");
+                fold = Fold::from_fields(&mut FieldReader(&bytes), self.edges)
+                    .expect("what was written is read");
             }
-            join_fold(&mut replay, &fold.finish(self.cut_ticks).0, Totaller::join);
+            join_fold(&mut replay, fold, self.end, Totaller::join);
         }
 
-        let mut lane = replay.finish(self.cut_ticks).0.finish();
-        let end_ns = self.scale.ns(self.cut_ticks);
-        let cut = lane.cut + lane.pending.cut(&mut lane.tree, |_| end_ns);
-        lane.tree.settle();
+        let lane = replay.finish(self.end).0.finish();
+        let (mut tree, mut pending) = (PathTree::default(), Pending::default());
+        for lane in [lane, self.replay(self.before)] {
+            let paths = tree.add_tree(&lane.tree);
+            pending.add_all(lane.pending, &paths);
+            cut += lane.cut;
+        }
+        pending.settle_spans(&mut tree);
+        let end_ns = self.scale.ns(self.end);
+        let ends: Vec<i64> =
+            self.edges.iter().filter(|edge| !edge.begins).map(|edge| self.scale.ns(edge.ticks)).collect();
+        cut += pending.cut(&mut tree, |session| ends.get(session as usize).copied().unwrap_or(end_ns));
+        tree.settle();
         let mut paths: Vec<Vec<u32>> = Vec::new();
         let mut totals = BTreeMap::new();
-        for node in lane.tree.nodes() {
+        for node in tree.nodes() {
             let mut path = node.parent.map(|parent| paths[parent.0 as usize].clone()).unwrap_or_default();
             path.push(node.region.0);
             // Where a path is listed is no matter.
@@ -105,8 +155,8 @@ impl Piece {
 }
 
 /// Places between two events: some anywhere, some next to the end of a poll that sets regions aside, and
-/// some next to where they go on.
-fn places(pieces: &[Piece]) -> Vec<Place> {
+/// some next to where they go on; about so many of each.
+fn places(pieces: &[Piece], splits: usize) -> Vec<Place> {
     let (mut anywhere, mut aside, mut resumed) = (Vec::new(), Vec::new(), Vec::new());
     for (number, piece) in pieces.iter().enumerate() {
         let mut word = 0;
@@ -124,7 +174,7 @@ fn places(pieces: &[Piece]) -> Vec<Place> {
         }
     }
     let some = |all: Vec<Place>| {
-        let step = (all.len() / SPLITS).max(1);
+        let step = (all.len() / splits).max(1);
         all.into_iter().step_by(step)
     };
     [anywhere, aside, resumed].into_iter().flat_map(some).collect()
@@ -151,4 +201,175 @@ fn differences(split: &Totals, whole: &Totals) -> String {
     let paths = whole.1.keys().chain(split.1.keys()).filter(|path| split.1.get(*path) != whole.1.get(*path));
     let rows = paths.map(|path| format!("{path:?}\n  {:?}\n  {:?}\n", split.1.get(path), whole.1.get(path)));
     format!("cut {} {}\n{}", split.0, whole.0, rows.collect::<String>())
+}
+
+/// A small generator of random numbers (xorshift).
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % end
+    }
+}
+
+/// A frame that is open on a lane.
+#[derive(Clone, Copy)]
+enum Frame {
+    Region,
+    /// A part of a span, of this region and with its number.
+    Span(u64, u64),
+    /// Of an instance that began at these ticks.
+    Poll(u64, u64),
+}
+
+/// The events of a lane on which regions, polls and spans nest in each other in any way.
+#[derive(Default)]
+struct LaneEvents {
+    words: Vec<u64>,
+    at: u64,
+    open: Vec<Frame>,
+    /// Instances between two polls: number, begin, and what is set aside with them.
+    pending: Vec<(u64, u64, Vec<Frame>)>,
+    /// Spans of which a part has ended: number, region, and when.
+    ended: Vec<(u64, u64, u64)>,
+    numbers: u64,
+    /// Frames that are open since before the session.
+    old: usize,
+}
+
+impl LaneEvents {
+    fn random(seed: u64) -> Vec<u64> {
+        let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+        let ended = (0..random.below(3)).map(|number| (number, number % REGIONS, 0)).collect();
+        let mut lane = LaneEvents { ended, numbers: 10, ..LaneEvents::default() };
+        for _ in 0..20 + random.below(40) {
+            lane.at += 1 + random.below(20);
+            if lane.at > SESSION_END && lane.at < SESSION_BEGIN {
+                lane.begin_session();
+            }
+            lane.step(&mut random);
+        }
+        lane.words
+    }
+
+    /// What has begun before goes on no more, but what is open still ends.
+    fn begin_session(&mut self) {
+        self.at = SESSION_BEGIN + 1;
+        self.old = self.open.len();
+        self.pending.clear();
+        self.ended.clear();
+    }
+
+    fn step(&mut self, random: &mut Random) {
+        let (at, region, depth) = (self.at, random.below(REGIONS), self.open.len());
+        match random.below(if depth > 6 { 4 } else { 10 }) {
+            0..4 => self.end_innermost(random),
+            4 | 5 => {
+                self.words.push(enter(region, at));
+                self.open.push(Frame::Region);
+            }
+            6 => {
+                self.words.push(span(region, at));
+                self.open.push(Frame::Span(region, self.numbers));
+                self.numbers += 1;
+            }
+            7 if !self.ended.is_empty() => {
+                let (number, region, since) = take(&mut self.ended, random);
+                self.words.extend(later_part(number, region, since, at));
+                self.open.push(Frame::Span(region, number));
+            }
+            8 if !self.pending.is_empty() => {
+                let (number, begin, aside) = take(&mut self.pending, random);
+                self.words.extend(two(
+                    code::POLL,
+                    instance_word(number, code::FIRST_REGION + number % REGIONS),
+                    at,
+                ));
+                if !aside.is_empty() {
+                    self.words.extend(two(code::RESUME, instance_word(number, aside.len() as u64), at));
+                }
+                self.open.push(Frame::Poll(number, begin));
+                self.open.extend(aside);
+            }
+            _ => {
+                let (number, word) = (self.numbers, self.numbers % REGIONS);
+                self.words.extend(two(
+                    code::FIRST_POLL,
+                    instance_word(number, code::FIRST_REGION + word),
+                    at,
+                ));
+                self.open.push(Frame::Poll(number, at));
+                self.numbers += 1;
+            }
+        }
+    }
+
+    fn end_innermost(&mut self, random: &mut Random) {
+        let at = self.at;
+        self.old = self.old.min(self.open.len());
+        // A poll may end with what is open in it.
+        let poll = self.open.iter().rposition(|frame| matches!(frame, Frame::Poll(..)));
+        let poll = poll.filter(|&poll| poll + 1 == self.open.len() || random.below(3) == 0);
+        if let Some(index) = poll
+            && let Frame::Poll(number, begin) = self.open[index]
+        {
+            let aside = self.open.split_off(index + 1);
+            self.open.pop();
+            let ends = random.below(3) == 0;
+            if ends {
+                let code = if random.below(2) == 0 { code::COMPLETED } else { code::CANCELLED };
+                self.words.extend(two(code, begin, at));
+            }
+            if aside.is_empty() {
+                self.words.push(leave(at));
+            } else {
+                self.words.extend(two(code::POLL_END, instance_word(number, index as u64), at));
+            }
+            if !ends && index >= self.old {
+                self.pending.push((number, begin, aside));
+            }
+            return;
+        }
+        match self.open.pop() {
+            Some(Frame::Span(region, number)) if random.below(3) > 0 => {
+                self.words.extend(end_of_part(number, at));
+                if self.open.len() >= self.old {
+                    self.ended.push((number, region, at));
+                }
+            }
+            Some(_) => self.words.push(leave(at)),
+            None => {}
+        }
+    }
+}
+
+fn take<T>(all: &mut Vec<T>, random: &mut Random) -> T {
+    let index = random.below(all.len() as u64) as usize;
+    all.swap_remove(index)
+}
+
+#[test]
+fn totals_may_take_over_at_any_event() {
+    let regions = Regions::numbered(REGIONS as usize);
+    let scale = TickScale::between(ClockPair { ticks: 0, ns: 0 }, ClockPair { ticks: 1000, ns: 1000 });
+    // Some spans have their first part on another lane.
+    let before: Vec<u64> = (0..3)
+        .flat_map(|number| [&[span(number % REGIONS, number)][..], &end_of_part(number, number)].concat())
+        .collect();
+    for seed in 0..400 {
+        let words = LaneEvents::random(seed).into_iter().map(Word::from_bits).collect();
+        let pieces = [Piece { base: 0, words }];
+        let edge = |ticks, begins| SessionEdge { ticks, begins };
+        let edges =
+            if seed % 3 == 0 { vec![edge(SESSION_END, false), edge(SESSION_BEGIN, true)] } else { vec![] };
+        let lane = Lane { regions: &regions, scale, end: 5000, before: &before, edges: &edges };
+        let whole = lane.totals_split_at(&pieces, None);
+        for place in places(&pieces, usize::MAX) {
+            let split = lane.totals_split_at(&pieces, Some(place));
+            assert!(split == whole, "seed {seed} split at {place:?}:\n{}", differences(&split, &whole));
+        }
+    }
 }

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use crate::clock::TickScale;
-use crate::fold::{Begun, Folded, Origin, Parent};
+use crate::fold::{Begun, Folded, Origin, Owed, Parent};
 use crate::profile::{CollectiveCall, MessageKind, MessageSizes};
 use crate::recording::visitors::spans::{UnsettledSpans, counted, longer};
 use crate::regions::Regions;
@@ -253,7 +253,8 @@ impl<'a> Totaller<'a> {
     /// Adds what was kept in totals. `dead` frames were open further out that nobody counts.
     pub(in crate::recording) fn join(&mut self, folded: &Folded, dead: u64) {
         let ns = |ticks: u64| self.scale.span_ns(ticks);
-        let mut children_ns: Vec<i64> = folded.nodes.iter().map(|node| ns(node.elsewhere)).collect();
+        let mut children_ns: Vec<i64> =
+            folded.nodes.iter().map(|node| self.scale.signed_span_ns(node.elsewhere)).collect();
         for node in &folded.nodes {
             if let Parent::Node(parent) = node.parent {
                 children_ns[parent as usize] += ns(node.inclusive);
@@ -262,7 +263,7 @@ impl<'a> Totaller<'a> {
         let index_of = |depth: u64| depth.checked_sub(dead + 1).and_then(|index| usize::try_from(index).ok());
         for (&depth, &ticks) in &folded.inherited_elsewhere {
             if let Some(call) = index_of(depth).and_then(|index| self.open.get_mut(index)) {
-                call.children_ns += ns(ticks);
+                call.children_ns += self.scale.signed_span_ns(ticks);
             }
         }
         let first_poll = self.polls.first().copied().into_iter().chain(self.parts.first().map(|part| part.0));
@@ -333,6 +334,10 @@ impl<'a> Totaller<'a> {
         }
         for (&instance, span) in &folded.unsettled {
             let last_ns = self.scale.ns(span.last);
+            if let Some(Owed { node, ticks, cut }) = span.owed {
+                self.totals.cut += u64::from(cut);
+                self.lengthen(instance, paths[node as usize], self.scale.signed_span_ns(ticks), cut);
+            }
             match span.first {
                 Some((node, begin)) => {
                     self.totals.pending.spans.begin(
