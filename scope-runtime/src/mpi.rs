@@ -9,6 +9,7 @@
 
 mod call;
 mod calls;
+mod calls_of_4;
 mod clocks;
 mod collectives;
 mod combine;

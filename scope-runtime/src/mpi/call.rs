@@ -1,9 +1,9 @@
 //! What every call of MPI goes through: its region, and what is recorded of its messages.
 
 use std::cell::Cell;
-use std::ffi::c_int;
+use std::ffi::{CString, c_int};
 use std::sync::OnceLock;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 
 use mpi_sys::{MPI_Comm, MPI_Datatype, PMPI_Type_size, RSMPI_DATATYPE_NULL};
 
@@ -65,18 +65,72 @@ fn are_recorded() -> bool {
 /// before it and with its number behind it; `begins` the same for one that is waited for later; `around`,
 /// which calls `real` itself. The static has all of them.
 macro_rules! calls {
-    (static $table:ident; $( fn $name:ident($($arg:ident: $ty:ty),* $(,)?) $kind:ident $body:tt )*) => {
-        #[cfg_attr(not(target_env = "gnu"), allow(dead_code))]
-        pub(super) static $table: &[$crate::mpi::call::Function] =
-            &[$($crate::mpi::call::function!($name)),*];
-        $(
-        #[unsafe(no_mangle)]
-        unsafe extern "C" fn $name($($arg: $ty),*) -> std::ffi::c_int {
-            unsafe extern "C" {
-                #[link_name = concat!("P", stringify!($name))]
-                fn real($($arg: $ty),*) -> std::ffi::c_int;
+    (static $table:ident; $($calls:tt)*) => {
+        $crate::mpi::call::functions! { linked "" static $table; $($calls)* }
+    };
+}
+pub(super) use calls;
+
+/// The same for functions that came with version 4 of MPI, which not every library has.
+macro_rules! calls_of_4 {
+    (static $table:ident; $($calls:tt)*) => {
+        $crate::mpi::call::functions! { late "" static $table; $($calls)* }
+    };
+    (mod $name:ident; $($calls:tt)*) => {
+        $crate::mpi::call::counted! { late mod $name; $($calls)* }
+    };
+}
+pub(super) use calls_of_4;
+
+/// The same for functions that MPI has twice, since version 4: with counts of 32 bits, and under names that
+/// end by `_c` with large ones.
+macro_rules! counted {
+    (mod $name:ident; $($calls:tt)*) => {
+        $crate::mpi::call::counted! { linked mod $name; $($calls)* }
+    };
+    ($way:ident mod $name:ident; $($calls:tt)*) => {
+        pub(super) mod $name {
+            use super::*;
+
+            pub(in crate::mpi) mod plain {
+                use super::*;
+
+                type Count = std::ffi::c_int;
+                #[allow(dead_code, reason = "not all lists have places")]
+                type Displacement = std::ffi::c_int;
+
+                $crate::mpi::call::functions! { $way "" static ALL; $($calls)* }
             }
-            static SITE: $crate::region::Site = $crate::region::Site::named(stringify!($name), "MPI", "", 0);
+
+            pub(in crate::mpi) mod large {
+                use super::*;
+
+                type Count = mpi_sys::MPI_Count;
+                #[allow(dead_code, reason = "not all lists have places")]
+                type Displacement = mpi_sys::MPI_Aint;
+
+                $crate::mpi::call::functions! { late "_c" static ALL; $($calls)* }
+            }
+        }
+    };
+}
+pub(super) use counted;
+
+/// Defines functions that call those of the library in this way, see [`linked`] and [`late`], with this behind
+/// their names.
+macro_rules! functions {
+    ($way:ident $suffix:literal static $table:ident;
+        $( fn $name:ident($($arg:ident: $ty:ty),* $(,)?) $kind:ident $body:tt )*) => {
+        #[cfg_attr(not(target_env = "gnu"), allow(dead_code))]
+        pub(in crate::mpi) static $table: &[$crate::mpi::call::Function] =
+            &[$($crate::mpi::call::function!($name $suffix)),*];
+        $(
+        #[allow(non_snake_case, reason = "it is MPI's name")]
+        #[unsafe(export_name = concat!(stringify!($name), $suffix))]
+        unsafe extern "C" fn $name($($arg: $ty),*) -> std::ffi::c_int {
+            $crate::mpi::call::$way!(concat!("P", stringify!($name), $suffix), ($($arg: $ty),*));
+            static SITE: $crate::region::Site =
+                $crate::region::Site::named(concat!(stringify!($name), $suffix), "MPI", "", 0);
             let call = $crate::mpi::call::Call::enter(&SITE);
             // SAFETY: what the caller vouches for, the library's function and what is done beside it
             // ask for.
@@ -92,7 +146,66 @@ macro_rules! calls {
         )*
     };
 }
-pub(super) use calls;
+pub(super) use functions;
+
+/// The library's function as `real`, which every library has.
+macro_rules! linked {
+    ($name:expr, ($($arg:ident: $ty:ty),*)) => {
+        unsafe extern "C" {
+            #[link_name = $name]
+            fn real($($arg: $ty),*) -> std::ffi::c_int;
+        }
+    };
+}
+pub(super) use linked;
+
+/// The library's function as `real`, looked up when it is called, since not every library has it.
+macro_rules! late {
+    ($name:expr, ($($arg:ident: $ty:ty),*)) => {
+        #[allow(clippy::too_many_arguments, reason = "MPI has them")]
+        unsafe fn real($($arg: $ty),*) -> std::ffi::c_int {
+            static REAL: $crate::mpi::call::Late = $crate::mpi::call::Late::new($name);
+            match REAL.get() {
+                // SAFETY: the function has this signature; for its arguments the caller vouches.
+                Some(address) => unsafe {
+                    std::mem::transmute::<*const (), unsafe extern "C" fn($($ty),*) -> std::ffi::c_int>(address)(
+                        $($arg),*
+                    )
+                },
+                None => mpi_sys::MPI_ERR_OTHER as std::ffi::c_int,
+            }
+        }
+    };
+}
+pub(super) use late;
+
+/// A function of the library that is looked up when it is first called.
+pub(super) struct Late {
+    name: &'static str,
+    address: AtomicPtr<()>,
+}
+
+impl Late {
+    pub(super) const fn new(name: &'static str) -> Late {
+        Late { name, address: AtomicPtr::new(std::ptr::null_mut()) }
+    }
+
+    pub(super) fn get(&self) -> Option<*const ()> {
+        let known = self.address.load(Relaxed);
+        if !known.is_null() {
+            return Some(known);
+        }
+        let name = CString::new(self.name).expect("a name of a function has no zero in it");
+        // SAFETY: the name ends by 0.
+        let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) }.cast::<()>();
+        if found.is_null() {
+            report(format_args!("the MPI library of this program has no `{}`", self.name));
+            return None;
+        }
+        self.address.store(found, Relaxed);
+        Some(found)
+    }
+}
 
 /// A function of MPI that is defined here in front of the library's.
 #[cfg_attr(not(target_env = "gnu"), allow(dead_code))]
@@ -107,7 +220,13 @@ unsafe impl Sync for Function {}
 
 macro_rules! function {
     ($name:ident) => {
-        $crate::mpi::call::Function { name: concat!("P", stringify!($name)), own: $name as *const () }
+        $crate::mpi::call::function!($name "")
+    };
+    ($name:ident $suffix:literal) => {
+        $crate::mpi::call::Function {
+            name: concat!("P", stringify!($name), $suffix),
+            own: $name as *const (),
+        }
     };
 }
 pub(super) use function;
@@ -165,8 +284,8 @@ pub(super) fn pass(comm: MPI_Comm) {
 }
 
 /// The bytes of `count` items.
-pub(super) fn size(count: c_int, datatype: MPI_Datatype) -> u64 {
-    let Ok(count @ 1..) = u64::try_from(count) else { return 0 };
+pub(super) fn size(count: impl Into<i64>, datatype: MPI_Datatype) -> u64 {
+    let Ok(count @ 1..) = u64::try_from(count.into()) else { return 0 };
     // SAFETY: a constant of the library, which is set when it is loaded.
     if datatype == unsafe { RSMPI_DATATYPE_NULL } {
         return 0;
@@ -183,7 +302,7 @@ pub(super) fn message(kind: MessageKind, peer: Option<u32>, bytes: u64) {
 }
 
 /// Records a message to a rank of a communicator.
-pub(super) fn sent(comm: MPI_Comm, to: c_int, count: c_int, datatype: MPI_Datatype) {
+pub(super) fn sent(comm: MPI_Comm, to: c_int, count: impl Into<i64>, datatype: MPI_Datatype) {
     sent_to(&communicators::peers(comm), to, size(count, datatype));
 }
 

@@ -8,95 +8,100 @@ use mpi_sys::{
     MPI_Request, MPI_Status, MPI_Win,
 };
 
-use super::call::{calls, list, message, sent, size};
+use super::call::{calls, counted, list, message, sent, size};
 use super::collectives::*;
 use super::communicators::{begin_collective, begun, freed, made};
 use super::requests::{access, free, free_window, probed, receive, send_init, start, window};
 use crate::profile::MessageKind;
 
 // Messages between two ranks.
-calls! {
-    static MESSAGES;
+counted! {
+    mod messages;
     fn MPI_Send(
-        buf: *const c_void, count: c_int, datatype: MPI_Datatype, dest: c_int, tag: c_int, comm: MPI_Comm,
+        buf: *const c_void, count: Count, datatype: MPI_Datatype, dest: c_int, tag: c_int, comm: MPI_Comm,
     ) after {
         sent(comm, dest, count, datatype);
     }
     fn MPI_Bsend(
-        buf: *const c_void, count: c_int, datatype: MPI_Datatype, dest: c_int, tag: c_int, comm: MPI_Comm,
+        buf: *const c_void, count: Count, datatype: MPI_Datatype, dest: c_int, tag: c_int, comm: MPI_Comm,
     ) after {
         sent(comm, dest, count, datatype);
     }
     fn MPI_Ssend(
-        buf: *const c_void, count: c_int, datatype: MPI_Datatype, dest: c_int, tag: c_int, comm: MPI_Comm,
+        buf: *const c_void, count: Count, datatype: MPI_Datatype, dest: c_int, tag: c_int, comm: MPI_Comm,
     ) after {
         sent(comm, dest, count, datatype);
     }
     fn MPI_Rsend(
-        buf: *const c_void, count: c_int, datatype: MPI_Datatype, dest: c_int, tag: c_int, comm: MPI_Comm,
+        buf: *const c_void, count: Count, datatype: MPI_Datatype, dest: c_int, tag: c_int, comm: MPI_Comm,
     ) after {
         sent(comm, dest, count, datatype);
     }
     fn MPI_Isend(
-        buf: *const c_void, count: c_int, datatype: MPI_Datatype, dest: c_int, tag: c_int, comm: MPI_Comm,
+        buf: *const c_void, count: Count, datatype: MPI_Datatype, dest: c_int, tag: c_int, comm: MPI_Comm,
         request: *mut MPI_Request,
     ) after {
         sent(comm, dest, count, datatype);
     }
     fn MPI_Ibsend(
-        buf: *const c_void, count: c_int, datatype: MPI_Datatype, dest: c_int, tag: c_int, comm: MPI_Comm,
+        buf: *const c_void, count: Count, datatype: MPI_Datatype, dest: c_int, tag: c_int, comm: MPI_Comm,
         request: *mut MPI_Request,
     ) after {
         sent(comm, dest, count, datatype);
     }
     fn MPI_Issend(
-        buf: *const c_void, count: c_int, datatype: MPI_Datatype, dest: c_int, tag: c_int, comm: MPI_Comm,
+        buf: *const c_void, count: Count, datatype: MPI_Datatype, dest: c_int, tag: c_int, comm: MPI_Comm,
         request: *mut MPI_Request,
     ) after {
         sent(comm, dest, count, datatype);
     }
     fn MPI_Irsend(
-        buf: *const c_void, count: c_int, datatype: MPI_Datatype, dest: c_int, tag: c_int, comm: MPI_Comm,
+        buf: *const c_void, count: Count, datatype: MPI_Datatype, dest: c_int, tag: c_int, comm: MPI_Comm,
         request: *mut MPI_Request,
     ) after {
         sent(comm, dest, count, datatype);
     }
     fn MPI_Irecv(
-        buf: *mut c_void, count: c_int, datatype: MPI_Datatype, source: c_int, tag: c_int, comm: MPI_Comm,
+        buf: *mut c_void, count: Count, datatype: MPI_Datatype, source: c_int, tag: c_int, comm: MPI_Comm,
         request: *mut MPI_Request,
     ) after {
         receive(request, source, comm, false);
     }
     fn MPI_Send_init(
-        buf: *const c_void, count: c_int, datatype: MPI_Datatype, dest: c_int, tag: c_int, comm: MPI_Comm,
+        buf: *const c_void, count: Count, datatype: MPI_Datatype, dest: c_int, tag: c_int, comm: MPI_Comm,
         request: *mut MPI_Request,
     ) after {
         send_init(request, comm, dest, count, datatype);
     }
     fn MPI_Bsend_init(
-        buf: *const c_void, count: c_int, datatype: MPI_Datatype, dest: c_int, tag: c_int, comm: MPI_Comm,
+        buf: *const c_void, count: Count, datatype: MPI_Datatype, dest: c_int, tag: c_int, comm: MPI_Comm,
         request: *mut MPI_Request,
     ) after {
         send_init(request, comm, dest, count, datatype);
     }
     fn MPI_Ssend_init(
-        buf: *const c_void, count: c_int, datatype: MPI_Datatype, dest: c_int, tag: c_int, comm: MPI_Comm,
+        buf: *const c_void, count: Count, datatype: MPI_Datatype, dest: c_int, tag: c_int, comm: MPI_Comm,
         request: *mut MPI_Request,
     ) after {
         send_init(request, comm, dest, count, datatype);
     }
     fn MPI_Rsend_init(
-        buf: *const c_void, count: c_int, datatype: MPI_Datatype, dest: c_int, tag: c_int, comm: MPI_Comm,
+        buf: *const c_void, count: Count, datatype: MPI_Datatype, dest: c_int, tag: c_int, comm: MPI_Comm,
         request: *mut MPI_Request,
     ) after {
         send_init(request, comm, dest, count, datatype);
     }
     fn MPI_Recv_init(
-        buf: *mut c_void, count: c_int, datatype: MPI_Datatype, source: c_int, tag: c_int, comm: MPI_Comm,
+        buf: *mut c_void, count: Count, datatype: MPI_Datatype, source: c_int, tag: c_int, comm: MPI_Comm,
         request: *mut MPI_Request,
     ) after {
         receive(request, source, comm, true);
     }
+    fn MPI_Buffer_attach(buffer: *mut c_void, size: Count) only {}
+    fn MPI_Buffer_detach(buffer: *mut c_void, size: *mut Count) only {}
+}
+calls! {
+    static MESSAGES;
     fn MPI_Start(request: *mut MPI_Request) before { start(*request); }
     fn MPI_Startall(count: c_int, array_of_requests: *mut MPI_Request) before {
         list(array_of_requests, count).iter().for_each(|&request| start(request));
@@ -116,311 +121,312 @@ calls! {
     ) after {
         if *flag != 0 { probed(message, comm) };
     }
-    fn MPI_Buffer_attach(buffer: *mut c_void, size: c_int) only {}
-    fn MPI_Buffer_detach(buffer: *mut c_void, size: *mut c_int) only {}
 }
 
 // Collective operations: what a rank hands in, or takes where there is a single source.
-calls! {
-    static COLLECTIVES;
-    fn MPI_Barrier(comm: MPI_Comm) collective { comm;  }
-    fn MPI_Ibarrier(comm: MPI_Comm, request: *mut MPI_Request) begins { comm; }
+counted! {
+    mod collectives;
     fn MPI_Bcast(
-        buffer: *mut c_void, count: c_int, datatype: MPI_Datatype, root: c_int, comm: MPI_Comm,
+        buffer: *mut c_void, count: Count, datatype: MPI_Datatype, root: c_int, comm: MPI_Comm,
     ) collective {
         comm;
         with_root(comm, root, size(count, datatype));
     }
     fn MPI_Ibcast(
-        buffer: *mut c_void, count: c_int, datatype: MPI_Datatype, root: c_int, comm: MPI_Comm,
+        buffer: *mut c_void, count: Count, datatype: MPI_Datatype, root: c_int, comm: MPI_Comm,
         request: *mut MPI_Request,
     ) begins {
         comm;
         with_root(comm, root, size(count, datatype));
     }
     fn MPI_Reduce(
-        sendbuf: *const c_void, recvbuf: *mut c_void, count: c_int, datatype: MPI_Datatype, op: MPI_Op,
+        sendbuf: *const c_void, recvbuf: *mut c_void, count: Count, datatype: MPI_Datatype, op: MPI_Op,
         root: c_int, comm: MPI_Comm,
     ) collective {
         comm;
         with_root(comm, root, size(count, datatype));
     }
     fn MPI_Ireduce(
-        sendbuf: *const c_void, recvbuf: *mut c_void, count: c_int, datatype: MPI_Datatype, op: MPI_Op,
+        sendbuf: *const c_void, recvbuf: *mut c_void, count: Count, datatype: MPI_Datatype, op: MPI_Op,
         root: c_int, comm: MPI_Comm, request: *mut MPI_Request,
     ) begins {
         comm;
         with_root(comm, root, size(count, datatype));
     }
     fn MPI_Allreduce(
-        sendbuf: *const c_void, recvbuf: *mut c_void, count: c_int, datatype: MPI_Datatype, op: MPI_Op,
+        sendbuf: *const c_void, recvbuf: *mut c_void, count: Count, datatype: MPI_Datatype, op: MPI_Op,
         comm: MPI_Comm,
     ) collective {
         comm;
         shared(comm, size(count, datatype));
     }
     fn MPI_Iallreduce(
-        sendbuf: *const c_void, recvbuf: *mut c_void, count: c_int, datatype: MPI_Datatype, op: MPI_Op,
+        sendbuf: *const c_void, recvbuf: *mut c_void, count: Count, datatype: MPI_Datatype, op: MPI_Op,
         comm: MPI_Comm, request: *mut MPI_Request,
     ) begins {
         comm;
         shared(comm, size(count, datatype));
     }
     fn MPI_Scan(
-        sendbuf: *const c_void, recvbuf: *mut c_void, count: c_int, datatype: MPI_Datatype, op: MPI_Op,
+        sendbuf: *const c_void, recvbuf: *mut c_void, count: Count, datatype: MPI_Datatype, op: MPI_Op,
         comm: MPI_Comm,
     ) collective {
         comm;
         shared(comm, size(count, datatype));
     }
     fn MPI_Iscan(
-        sendbuf: *const c_void, recvbuf: *mut c_void, count: c_int, datatype: MPI_Datatype, op: MPI_Op,
+        sendbuf: *const c_void, recvbuf: *mut c_void, count: Count, datatype: MPI_Datatype, op: MPI_Op,
         comm: MPI_Comm, request: *mut MPI_Request,
     ) begins {
         comm;
         shared(comm, size(count, datatype));
     }
     fn MPI_Exscan(
-        sendbuf: *const c_void, recvbuf: *mut c_void, count: c_int, datatype: MPI_Datatype, op: MPI_Op,
+        sendbuf: *const c_void, recvbuf: *mut c_void, count: Count, datatype: MPI_Datatype, op: MPI_Op,
         comm: MPI_Comm,
     ) collective {
         comm;
         shared(comm, size(count, datatype));
     }
     fn MPI_Iexscan(
-        sendbuf: *const c_void, recvbuf: *mut c_void, count: c_int, datatype: MPI_Datatype, op: MPI_Op,
+        sendbuf: *const c_void, recvbuf: *mut c_void, count: Count, datatype: MPI_Datatype, op: MPI_Op,
         comm: MPI_Comm, request: *mut MPI_Request,
     ) begins {
         comm;
         shared(comm, size(count, datatype));
     }
     fn MPI_Gather(
-        sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype, recvbuf: *mut c_void,
-        recvcount: c_int, recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm,
+        sendbuf: *const c_void, sendcount: Count, sendtype: MPI_Datatype, recvbuf: *mut c_void,
+        recvcount: Count, recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm,
     ) collective {
         comm;
         gathered(comm, root, (sendbuf, sendcount, sendtype), (recvcount, recvtype));
     }
     fn MPI_Igather(
-        sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype, recvbuf: *mut c_void,
-        recvcount: c_int, recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm, request: *mut MPI_Request,
+        sendbuf: *const c_void, sendcount: Count, sendtype: MPI_Datatype, recvbuf: *mut c_void,
+        recvcount: Count, recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm, request: *mut MPI_Request,
     ) begins {
         comm;
         gathered(comm, root, (sendbuf, sendcount, sendtype), (recvcount, recvtype));
     }
     fn MPI_Gatherv(
-        sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype, recvbuf: *mut c_void,
-        recvcounts: *const c_int, displs: *const c_int, recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm,
+        sendbuf: *const c_void, sendcount: Count, sendtype: MPI_Datatype, recvbuf: *mut c_void,
+        recvcounts: *const Count, displs: *const Displacement, recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm,
     ) collective {
         comm;
         gathered(comm, root, (sendbuf, sendcount, sendtype), own_part(comm, sendbuf, recvcounts, recvtype));
     }
     fn MPI_Igatherv(
-        sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype, recvbuf: *mut c_void,
-        recvcounts: *const c_int, displs: *const c_int, recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm,
+        sendbuf: *const c_void, sendcount: Count, sendtype: MPI_Datatype, recvbuf: *mut c_void,
+        recvcounts: *const Count, displs: *const Displacement, recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm,
         request: *mut MPI_Request,
     ) begins {
         comm;
         gathered(comm, root, (sendbuf, sendcount, sendtype), own_part(comm, sendbuf, recvcounts, recvtype));
     }
     fn MPI_Scatter(
-        sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype, recvbuf: *mut c_void,
-        recvcount: c_int, recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm,
+        sendbuf: *const c_void, sendcount: Count, sendtype: MPI_Datatype, recvbuf: *mut c_void,
+        recvcount: Count, recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm,
     ) collective {
         comm;
         scattered(comm, root, (sendcount, sendtype), (recvbuf, recvcount, recvtype));
     }
     fn MPI_Iscatter(
-        sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype, recvbuf: *mut c_void,
-        recvcount: c_int, recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm, request: *mut MPI_Request,
+        sendbuf: *const c_void, sendcount: Count, sendtype: MPI_Datatype, recvbuf: *mut c_void,
+        recvcount: Count, recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm, request: *mut MPI_Request,
     ) begins {
         comm;
         scattered(comm, root, (sendcount, sendtype), (recvbuf, recvcount, recvtype));
     }
     fn MPI_Scatterv(
-        sendbuf: *const c_void, sendcounts: *const c_int, displs: *const c_int, sendtype: MPI_Datatype,
-        recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm,
+        sendbuf: *const c_void, sendcounts: *const Count, displs: *const Displacement, sendtype: MPI_Datatype,
+        recvbuf: *mut c_void, recvcount: Count, recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm,
     ) collective {
         comm;
         scattered(comm, root, own_part(comm, recvbuf, sendcounts, sendtype), (recvbuf, recvcount, recvtype));
     }
     fn MPI_Iscatterv(
-        sendbuf: *const c_void, sendcounts: *const c_int, displs: *const c_int, sendtype: MPI_Datatype,
-        recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm,
+        sendbuf: *const c_void, sendcounts: *const Count, displs: *const Displacement, sendtype: MPI_Datatype,
+        recvbuf: *mut c_void, recvcount: Count, recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm,
         request: *mut MPI_Request,
     ) begins {
         comm;
         scattered(comm, root, own_part(comm, recvbuf, sendcounts, sendtype), (recvbuf, recvcount, recvtype));
     }
     fn MPI_Allgather(
-        sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype, recvbuf: *mut c_void,
-        recvcount: c_int, recvtype: MPI_Datatype, comm: MPI_Comm,
+        sendbuf: *const c_void, sendcount: Count, sendtype: MPI_Datatype, recvbuf: *mut c_void,
+        recvcount: Count, recvtype: MPI_Datatype, comm: MPI_Comm,
     ) collective {
         comm;
         handed_in(comm, (sendbuf, sendcount, sendtype), (recvcount, recvtype), 1);
     }
     fn MPI_Iallgather(
-        sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype, recvbuf: *mut c_void,
-        recvcount: c_int, recvtype: MPI_Datatype, comm: MPI_Comm, request: *mut MPI_Request,
+        sendbuf: *const c_void, sendcount: Count, sendtype: MPI_Datatype, recvbuf: *mut c_void,
+        recvcount: Count, recvtype: MPI_Datatype, comm: MPI_Comm, request: *mut MPI_Request,
     ) begins {
         comm;
         handed_in(comm, (sendbuf, sendcount, sendtype), (recvcount, recvtype), 1);
     }
     fn MPI_Allgatherv(
-        sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype, recvbuf: *mut c_void,
-        recvcounts: *const c_int, displs: *const c_int, recvtype: MPI_Datatype, comm: MPI_Comm,
+        sendbuf: *const c_void, sendcount: Count, sendtype: MPI_Datatype, recvbuf: *mut c_void,
+        recvcounts: *const Count, displs: *const Displacement, recvtype: MPI_Datatype, comm: MPI_Comm,
     ) collective {
         comm;
         handed_in(comm, (sendbuf, sendcount, sendtype), own_part(comm, sendbuf, recvcounts, recvtype), 1);
     }
     fn MPI_Iallgatherv(
-        sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype, recvbuf: *mut c_void,
-        recvcounts: *const c_int, displs: *const c_int, recvtype: MPI_Datatype, comm: MPI_Comm,
+        sendbuf: *const c_void, sendcount: Count, sendtype: MPI_Datatype, recvbuf: *mut c_void,
+        recvcounts: *const Count, displs: *const Displacement, recvtype: MPI_Datatype, comm: MPI_Comm,
         request: *mut MPI_Request,
     ) begins {
         comm;
         handed_in(comm, (sendbuf, sendcount, sendtype), own_part(comm, sendbuf, recvcounts, recvtype), 1);
     }
     fn MPI_Alltoall(
-        sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype, recvbuf: *mut c_void,
-        recvcount: c_int, recvtype: MPI_Datatype, comm: MPI_Comm,
+        sendbuf: *const c_void, sendcount: Count, sendtype: MPI_Datatype, recvbuf: *mut c_void,
+        recvcount: Count, recvtype: MPI_Datatype, comm: MPI_Comm,
     ) collective {
         comm;
         handed_in(comm, (sendbuf, sendcount, sendtype), (recvcount, recvtype), others(comm));
     }
     fn MPI_Ialltoall(
-        sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype, recvbuf: *mut c_void,
-        recvcount: c_int, recvtype: MPI_Datatype, comm: MPI_Comm, request: *mut MPI_Request,
+        sendbuf: *const c_void, sendcount: Count, sendtype: MPI_Datatype, recvbuf: *mut c_void,
+        recvcount: Count, recvtype: MPI_Datatype, comm: MPI_Comm, request: *mut MPI_Request,
     ) begins {
         comm;
         handed_in(comm, (sendbuf, sendcount, sendtype), (recvcount, recvtype), others(comm));
     }
     fn MPI_Alltoallv(
-        sendbuf: *const c_void, sendcounts: *const c_int, sdispls: *const c_int, sendtype: MPI_Datatype,
-        recvbuf: *mut c_void, recvcounts: *const c_int, rdispls: *const c_int, recvtype: MPI_Datatype,
+        sendbuf: *const c_void, sendcounts: *const Count, sdispls: *const Displacement, sendtype: MPI_Datatype,
+        recvbuf: *mut c_void, recvcounts: *const Count, rdispls: *const Displacement, recvtype: MPI_Datatype,
         comm: MPI_Comm,
     ) collective {
         comm;
         handed_in_parts(comm, (sendbuf, sendcounts, sendtype), (recvcounts, recvtype));
     }
     fn MPI_Ialltoallv(
-        sendbuf: *const c_void, sendcounts: *const c_int, sdispls: *const c_int, sendtype: MPI_Datatype,
-        recvbuf: *mut c_void, recvcounts: *const c_int, rdispls: *const c_int, recvtype: MPI_Datatype,
+        sendbuf: *const c_void, sendcounts: *const Count, sdispls: *const Displacement, sendtype: MPI_Datatype,
+        recvbuf: *mut c_void, recvcounts: *const Count, rdispls: *const Displacement, recvtype: MPI_Datatype,
         comm: MPI_Comm, request: *mut MPI_Request,
     ) begins {
         comm;
         handed_in_parts(comm, (sendbuf, sendcounts, sendtype), (recvcounts, recvtype));
     }
     fn MPI_Alltoallw(
-        sendbuf: *const c_void, sendcounts: *const c_int, sdispls: *const c_int,
-        sendtypes: *const MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const c_int,
-        rdispls: *const c_int, recvtypes: *const MPI_Datatype, comm: MPI_Comm,
+        sendbuf: *const c_void, sendcounts: *const Count, sdispls: *const Displacement,
+        sendtypes: *const MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const Count,
+        rdispls: *const Displacement, recvtypes: *const MPI_Datatype, comm: MPI_Comm,
     ) collective {
         comm;
         handed_in_types(comm, (sendbuf, sendcounts, sendtypes), (recvcounts, recvtypes));
     }
     fn MPI_Ialltoallw(
-        sendbuf: *const c_void, sendcounts: *const c_int, sdispls: *const c_int,
-        sendtypes: *const MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const c_int,
-        rdispls: *const c_int, recvtypes: *const MPI_Datatype, comm: MPI_Comm, request: *mut MPI_Request,
+        sendbuf: *const c_void, sendcounts: *const Count, sdispls: *const Displacement,
+        sendtypes: *const MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const Count,
+        rdispls: *const Displacement, recvtypes: *const MPI_Datatype, comm: MPI_Comm, request: *mut MPI_Request,
     ) begins {
         comm;
         handed_in_types(comm, (sendbuf, sendcounts, sendtypes), (recvcounts, recvtypes));
     }
     fn MPI_Reduce_scatter(
-        sendbuf: *const c_void, recvbuf: *mut c_void, recvcounts: *const c_int, datatype: MPI_Datatype,
+        sendbuf: *const c_void, recvbuf: *mut c_void, recvcounts: *const Count, datatype: MPI_Datatype,
         op: MPI_Op, comm: MPI_Comm,
     ) collective {
         comm;
         shared(comm, sum_of(recvcounts, datatype, others(comm)));
     }
     fn MPI_Ireduce_scatter(
-        sendbuf: *const c_void, recvbuf: *mut c_void, recvcounts: *const c_int, datatype: MPI_Datatype,
+        sendbuf: *const c_void, recvbuf: *mut c_void, recvcounts: *const Count, datatype: MPI_Datatype,
         op: MPI_Op, comm: MPI_Comm, request: *mut MPI_Request,
     ) begins {
         comm;
         shared(comm, sum_of(recvcounts, datatype, others(comm)));
     }
     fn MPI_Reduce_scatter_block(
-        sendbuf: *const c_void, recvbuf: *mut c_void, recvcount: c_int, datatype: MPI_Datatype, op: MPI_Op,
+        sendbuf: *const c_void, recvbuf: *mut c_void, recvcount: Count, datatype: MPI_Datatype, op: MPI_Op,
         comm: MPI_Comm,
     ) collective {
         comm;
         shared(comm, size(recvcount, datatype) * others(comm) as u64);
     }
     fn MPI_Ireduce_scatter_block(
-        sendbuf: *const c_void, recvbuf: *mut c_void, recvcount: c_int, datatype: MPI_Datatype, op: MPI_Op,
+        sendbuf: *const c_void, recvbuf: *mut c_void, recvcount: Count, datatype: MPI_Datatype, op: MPI_Op,
         comm: MPI_Comm, request: *mut MPI_Request,
     ) begins {
         comm;
         shared(comm, size(recvcount, datatype) * others(comm) as u64);
     }
 }
+calls! {
+    static COLLECTIVES;
+    fn MPI_Barrier(comm: MPI_Comm) collective { comm;  }
+    fn MPI_Ibarrier(comm: MPI_Comm, request: *mut MPI_Request) begins { comm; }
+}
 
 // Collective operations between neighbours, which do not wait for all.
-calls! {
-    static NEIGHBOURS;
+counted! {
+    mod neighbours;
     fn MPI_Neighbor_allgather(
-        sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype, recvbuf: *mut c_void,
-        recvcount: c_int, recvtype: MPI_Datatype, comm: MPI_Comm,
+        sendbuf: *const c_void, sendcount: Count, sendtype: MPI_Datatype, recvbuf: *mut c_void,
+        recvcount: Count, recvtype: MPI_Datatype, comm: MPI_Comm,
     ) before {
         shared(comm, size(sendcount, sendtype));
     }
     fn MPI_Ineighbor_allgather(
-        sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype, recvbuf: *mut c_void,
-        recvcount: c_int, recvtype: MPI_Datatype, comm: MPI_Comm, request: *mut MPI_Request,
+        sendbuf: *const c_void, sendcount: Count, sendtype: MPI_Datatype, recvbuf: *mut c_void,
+        recvcount: Count, recvtype: MPI_Datatype, comm: MPI_Comm, request: *mut MPI_Request,
     ) before {
         shared(comm, size(sendcount, sendtype));
     }
     fn MPI_Neighbor_allgatherv(
-        sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype, recvbuf: *mut c_void,
-        recvcounts: *const c_int, displs: *const c_int, recvtype: MPI_Datatype, comm: MPI_Comm,
+        sendbuf: *const c_void, sendcount: Count, sendtype: MPI_Datatype, recvbuf: *mut c_void,
+        recvcounts: *const Count, displs: *const Displacement, recvtype: MPI_Datatype, comm: MPI_Comm,
     ) before {
         shared(comm, size(sendcount, sendtype));
     }
     fn MPI_Ineighbor_allgatherv(
-        sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype, recvbuf: *mut c_void,
-        recvcounts: *const c_int, displs: *const c_int, recvtype: MPI_Datatype, comm: MPI_Comm,
+        sendbuf: *const c_void, sendcount: Count, sendtype: MPI_Datatype, recvbuf: *mut c_void,
+        recvcounts: *const Count, displs: *const Displacement, recvtype: MPI_Datatype, comm: MPI_Comm,
         request: *mut MPI_Request,
     ) before {
         shared(comm, size(sendcount, sendtype));
     }
     fn MPI_Neighbor_alltoall(
-        sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype, recvbuf: *mut c_void,
-        recvcount: c_int, recvtype: MPI_Datatype, comm: MPI_Comm,
+        sendbuf: *const c_void, sendcount: Count, sendtype: MPI_Datatype, recvbuf: *mut c_void,
+        recvcount: Count, recvtype: MPI_Datatype, comm: MPI_Comm,
     ) before {
         shared(comm, size(sendcount, sendtype) * neighbours(comm) as u64);
     }
     fn MPI_Ineighbor_alltoall(
-        sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype, recvbuf: *mut c_void,
-        recvcount: c_int, recvtype: MPI_Datatype, comm: MPI_Comm, request: *mut MPI_Request,
+        sendbuf: *const c_void, sendcount: Count, sendtype: MPI_Datatype, recvbuf: *mut c_void,
+        recvcount: Count, recvtype: MPI_Datatype, comm: MPI_Comm, request: *mut MPI_Request,
     ) before {
         shared(comm, size(sendcount, sendtype) * neighbours(comm) as u64);
     }
     fn MPI_Neighbor_alltoallv(
-        sendbuf: *const c_void, sendcounts: *const c_int, sdispls: *const c_int, sendtype: MPI_Datatype,
-        recvbuf: *mut c_void, recvcounts: *const c_int, rdispls: *const c_int, recvtype: MPI_Datatype,
+        sendbuf: *const c_void, sendcounts: *const Count, sdispls: *const Displacement, sendtype: MPI_Datatype,
+        recvbuf: *mut c_void, recvcounts: *const Count, rdispls: *const Displacement, recvtype: MPI_Datatype,
         comm: MPI_Comm,
     ) before {
         shared(comm, sum_of(sendcounts, sendtype, neighbours(comm)));
     }
     fn MPI_Ineighbor_alltoallv(
-        sendbuf: *const c_void, sendcounts: *const c_int, sdispls: *const c_int, sendtype: MPI_Datatype,
-        recvbuf: *mut c_void, recvcounts: *const c_int, rdispls: *const c_int, recvtype: MPI_Datatype,
+        sendbuf: *const c_void, sendcounts: *const Count, sdispls: *const Displacement, sendtype: MPI_Datatype,
+        recvbuf: *mut c_void, recvcounts: *const Count, rdispls: *const Displacement, recvtype: MPI_Datatype,
         comm: MPI_Comm, request: *mut MPI_Request,
     ) before {
         shared(comm, sum_of(sendcounts, sendtype, neighbours(comm)));
     }
     fn MPI_Neighbor_alltoallw(
-        sendbuf: *const c_void, sendcounts: *const c_int, sdispls: *const MPI_Aint,
-        sendtypes: *const MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const c_int,
+        sendbuf: *const c_void, sendcounts: *const Count, sdispls: *const MPI_Aint,
+        sendtypes: *const MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const Count,
         rdispls: *const MPI_Aint, recvtypes: *const MPI_Datatype, comm: MPI_Comm,
     ) before {
         shared(comm, sum_of_types(sendcounts, sendtypes, neighbours(comm)));
     }
     fn MPI_Ineighbor_alltoallw(
-        sendbuf: *const c_void, sendcounts: *const c_int, sdispls: *const MPI_Aint,
-        sendtypes: *const MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const c_int,
+        sendbuf: *const c_void, sendcounts: *const Count, sdispls: *const MPI_Aint,
+        sendtypes: *const MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const Count,
         rdispls: *const MPI_Aint, recvtypes: *const MPI_Datatype, comm: MPI_Comm, request: *mut MPI_Request,
     ) before {
         shared(comm, sum_of_types(sendcounts, sendtypes, neighbours(comm)));
@@ -510,26 +516,85 @@ calls! {
 }
 
 // Memory of other ranks.
-calls! {
-    static WINDOWS;
+counted! {
+    mod windows;
     fn MPI_Win_create(
-        base: *mut c_void, size: MPI_Aint, disp_unit: c_int, info: MPI_Info, comm: MPI_Comm,
+        base: *mut c_void, size: MPI_Aint, disp_unit: Displacement, info: MPI_Info, comm: MPI_Comm,
         win: *mut MPI_Win,
     ) after {
         window(win, comm);
     }
     fn MPI_Win_allocate(
-        size: MPI_Aint, disp_unit: c_int, info: MPI_Info, comm: MPI_Comm, baseptr: *mut c_void,
+        size: MPI_Aint, disp_unit: Displacement, info: MPI_Info, comm: MPI_Comm, baseptr: *mut c_void,
         win: *mut MPI_Win,
     ) after {
         window(win, comm);
     }
     fn MPI_Win_allocate_shared(
-        size: MPI_Aint, disp_unit: c_int, info: MPI_Info, comm: MPI_Comm, baseptr: *mut c_void,
+        size: MPI_Aint, disp_unit: Displacement, info: MPI_Info, comm: MPI_Comm, baseptr: *mut c_void,
         win: *mut MPI_Win,
     ) after {
         window(win, comm);
     }
+    fn MPI_Put(
+        origin_addr: *const c_void, origin_count: Count, origin_datatype: MPI_Datatype, target_rank: c_int,
+        target_disp: MPI_Aint, target_count: Count, target_datatype: MPI_Datatype, win: MPI_Win,
+    ) before {
+        access(MessageKind::Sent, win, target_rank, size(origin_count, origin_datatype));
+    }
+    fn MPI_Rput(
+        origin_addr: *const c_void, origin_count: Count, origin_datatype: MPI_Datatype, target_rank: c_int,
+        target_disp: MPI_Aint, target_cout: Count, target_datatype: MPI_Datatype, win: MPI_Win,
+        request: *mut MPI_Request,
+    ) before {
+        access(MessageKind::Sent, win, target_rank, size(origin_count, origin_datatype));
+    }
+    fn MPI_Accumulate(
+        origin_addr: *const c_void, origin_count: Count, origin_datatype: MPI_Datatype, target_rank: c_int,
+        target_disp: MPI_Aint, target_count: Count, target_datatype: MPI_Datatype, op: MPI_Op, win: MPI_Win,
+    ) before {
+        access(MessageKind::Sent, win, target_rank, size(origin_count, origin_datatype));
+    }
+    fn MPI_Raccumulate(
+        origin_addr: *const c_void, origin_count: Count, origin_datatype: MPI_Datatype, target_rank: c_int,
+        target_disp: MPI_Aint, target_count: Count, target_datatype: MPI_Datatype, op: MPI_Op, win: MPI_Win,
+        request: *mut MPI_Request,
+    ) before {
+        access(MessageKind::Sent, win, target_rank, size(origin_count, origin_datatype));
+    }
+    fn MPI_Get(
+        origin_addr: *mut c_void, origin_count: Count, origin_datatype: MPI_Datatype, target_rank: c_int,
+        target_disp: MPI_Aint, target_count: Count, target_datatype: MPI_Datatype, win: MPI_Win,
+    ) before {
+        access(MessageKind::Received, win, target_rank, size(target_count, target_datatype));
+    }
+    fn MPI_Rget(
+        origin_addr: *mut c_void, origin_count: Count, origin_datatype: MPI_Datatype, target_rank: c_int,
+        target_disp: MPI_Aint, target_count: Count, target_datatype: MPI_Datatype, win: MPI_Win,
+        request: *mut MPI_Request,
+    ) before {
+        access(MessageKind::Received, win, target_rank, size(target_count, target_datatype));
+    }
+    fn MPI_Get_accumulate(
+        origin_addr: *const c_void, origin_count: Count, origin_datatype: MPI_Datatype,
+        result_addr: *mut c_void, result_count: Count, result_datatype: MPI_Datatype, target_rank: c_int,
+        target_disp: MPI_Aint, target_count: Count, target_datatype: MPI_Datatype, op: MPI_Op, win: MPI_Win,
+    ) before {
+        access(MessageKind::Sent, win, target_rank, size(origin_count, origin_datatype));
+        access(MessageKind::Received, win, target_rank, size(result_count, result_datatype));
+    }
+    fn MPI_Rget_accumulate(
+        origin_addr: *const c_void, origin_count: Count, origin_datatype: MPI_Datatype,
+        result_addr: *mut c_void, result_count: Count, result_datatype: MPI_Datatype, target_rank: c_int,
+        target_disp: MPI_Aint, target_count: Count, target_datatype: MPI_Datatype, op: MPI_Op, win: MPI_Win,
+        request: *mut MPI_Request,
+    ) before {
+        access(MessageKind::Sent, win, target_rank, size(origin_count, origin_datatype));
+        access(MessageKind::Received, win, target_rank, size(result_count, result_datatype));
+    }
+}
+calls! {
+    static WINDOWS;
     fn MPI_Win_create_dynamic(info: MPI_Info, comm: MPI_Comm, win: *mut MPI_Win) after { window(win, comm); }
     fn MPI_Win_free(win: *mut MPI_Win) before { free_window(win); }
     fn MPI_Win_attach(win: MPI_Win, base: *mut c_void, size: MPI_Aint) only {}
@@ -549,62 +614,6 @@ calls! {
     fn MPI_Win_flush_local(rank: c_int, win: MPI_Win) only {}
     fn MPI_Win_flush_local_all(win: MPI_Win) only {}
     fn MPI_Win_sync(win: MPI_Win) only {}
-    fn MPI_Put(
-        origin_addr: *const c_void, origin_count: c_int, origin_datatype: MPI_Datatype, target_rank: c_int,
-        target_disp: MPI_Aint, target_count: c_int, target_datatype: MPI_Datatype, win: MPI_Win,
-    ) before {
-        access(MessageKind::Sent, win, target_rank, size(origin_count, origin_datatype));
-    }
-    fn MPI_Rput(
-        origin_addr: *const c_void, origin_count: c_int, origin_datatype: MPI_Datatype, target_rank: c_int,
-        target_disp: MPI_Aint, target_cout: c_int, target_datatype: MPI_Datatype, win: MPI_Win,
-        request: *mut MPI_Request,
-    ) before {
-        access(MessageKind::Sent, win, target_rank, size(origin_count, origin_datatype));
-    }
-    fn MPI_Accumulate(
-        origin_addr: *const c_void, origin_count: c_int, origin_datatype: MPI_Datatype, target_rank: c_int,
-        target_disp: MPI_Aint, target_count: c_int, target_datatype: MPI_Datatype, op: MPI_Op, win: MPI_Win,
-    ) before {
-        access(MessageKind::Sent, win, target_rank, size(origin_count, origin_datatype));
-    }
-    fn MPI_Raccumulate(
-        origin_addr: *const c_void, origin_count: c_int, origin_datatype: MPI_Datatype, target_rank: c_int,
-        target_disp: MPI_Aint, target_count: c_int, target_datatype: MPI_Datatype, op: MPI_Op, win: MPI_Win,
-        request: *mut MPI_Request,
-    ) before {
-        access(MessageKind::Sent, win, target_rank, size(origin_count, origin_datatype));
-    }
-    fn MPI_Get(
-        origin_addr: *mut c_void, origin_count: c_int, origin_datatype: MPI_Datatype, target_rank: c_int,
-        target_disp: MPI_Aint, target_count: c_int, target_datatype: MPI_Datatype, win: MPI_Win,
-    ) before {
-        access(MessageKind::Received, win, target_rank, size(target_count, target_datatype));
-    }
-    fn MPI_Rget(
-        origin_addr: *mut c_void, origin_count: c_int, origin_datatype: MPI_Datatype, target_rank: c_int,
-        target_disp: MPI_Aint, target_count: c_int, target_datatype: MPI_Datatype, win: MPI_Win,
-        request: *mut MPI_Request,
-    ) before {
-        access(MessageKind::Received, win, target_rank, size(target_count, target_datatype));
-    }
-    fn MPI_Get_accumulate(
-        origin_addr: *const c_void, origin_count: c_int, origin_datatype: MPI_Datatype,
-        result_addr: *mut c_void, result_count: c_int, result_datatype: MPI_Datatype, target_rank: c_int,
-        target_disp: MPI_Aint, target_count: c_int, target_datatype: MPI_Datatype, op: MPI_Op, win: MPI_Win,
-    ) before {
-        access(MessageKind::Sent, win, target_rank, size(origin_count, origin_datatype));
-        access(MessageKind::Received, win, target_rank, size(result_count, result_datatype));
-    }
-    fn MPI_Rget_accumulate(
-        origin_addr: *const c_void, origin_count: c_int, origin_datatype: MPI_Datatype,
-        result_addr: *mut c_void, result_count: c_int, result_datatype: MPI_Datatype, target_rank: c_int,
-        target_disp: MPI_Aint, target_count: c_int, target_datatype: MPI_Datatype, op: MPI_Op, win: MPI_Win,
-        request: *mut MPI_Request,
-    ) before {
-        access(MessageKind::Sent, win, target_rank, size(origin_count, origin_datatype));
-        access(MessageKind::Received, win, target_rank, size(result_count, result_datatype));
-    }
     fn MPI_Fetch_and_op(
         origin_addr: *const c_void, result_addr: *mut c_void, datatype: MPI_Datatype, target_rank: c_int,
         target_disp: MPI_Aint, op: MPI_Op, win: MPI_Win,
@@ -622,6 +631,155 @@ calls! {
 }
 
 // Files: what was asked for.
+counted! {
+    mod files;
+    fn MPI_File_read(
+        fh: MPI_File, buf: *mut c_void, count: Count, datatype: MPI_Datatype, status: *mut MPI_Status,
+    ) before {
+        message(MessageKind::Read, None, size(count, datatype));
+    }
+    fn MPI_File_read_all(
+        fh: MPI_File, buf: *mut c_void, count: Count, datatype: MPI_Datatype, status: *mut MPI_Status,
+    ) before {
+        message(MessageKind::Read, None, size(count, datatype));
+    }
+    fn MPI_File_read_at(
+        fh: MPI_File, offset: MPI_Offset, buf: *mut c_void, count: Count, datatype: MPI_Datatype,
+        status: *mut MPI_Status,
+    ) before {
+        message(MessageKind::Read, None, size(count, datatype));
+    }
+    fn MPI_File_read_at_all(
+        fh: MPI_File, offset: MPI_Offset, buf: *mut c_void, count: Count, datatype: MPI_Datatype,
+        status: *mut MPI_Status,
+    ) before {
+        message(MessageKind::Read, None, size(count, datatype));
+    }
+    fn MPI_File_read_shared(
+        fh: MPI_File, buf: *mut c_void, count: Count, datatype: MPI_Datatype, status: *mut MPI_Status,
+    ) before {
+        message(MessageKind::Read, None, size(count, datatype));
+    }
+    fn MPI_File_read_ordered(
+        fh: MPI_File, buf: *mut c_void, count: Count, datatype: MPI_Datatype, status: *mut MPI_Status,
+    ) before {
+        message(MessageKind::Read, None, size(count, datatype));
+    }
+    fn MPI_File_read_all_begin(fh: MPI_File, buf: *mut c_void, count: Count, datatype: MPI_Datatype) before {
+        message(MessageKind::Read, None, size(count, datatype));
+    }
+    fn MPI_File_read_at_all_begin(
+        fh: MPI_File, offset: MPI_Offset, buf: *mut c_void, count: Count, datatype: MPI_Datatype,
+    ) before {
+        message(MessageKind::Read, None, size(count, datatype));
+    }
+    fn MPI_File_read_ordered_begin(
+        fh: MPI_File, buf: *mut c_void, count: Count, datatype: MPI_Datatype,
+    ) before {
+        message(MessageKind::Read, None, size(count, datatype));
+    }
+    fn MPI_File_iread(
+        fh: MPI_File, buf: *mut c_void, count: Count, datatype: MPI_Datatype, request: *mut MPI_Request,
+    ) before {
+        message(MessageKind::Read, None, size(count, datatype));
+    }
+    fn MPI_File_iread_at(
+        fh: MPI_File, offset: MPI_Offset, buf: *mut c_void, count: Count, datatype: MPI_Datatype,
+        request: *mut MPI_Request,
+    ) before {
+        message(MessageKind::Read, None, size(count, datatype));
+    }
+    fn MPI_File_iread_all(
+        fh: MPI_File, buf: *mut c_void, count: Count, datatype: MPI_Datatype, request: *mut MPI_Request,
+    ) before {
+        message(MessageKind::Read, None, size(count, datatype));
+    }
+    fn MPI_File_iread_at_all(
+        fh: MPI_File, offset: MPI_Offset, buf: *mut c_void, count: Count, datatype: MPI_Datatype,
+        request: *mut MPI_Request,
+    ) before {
+        message(MessageKind::Read, None, size(count, datatype));
+    }
+    fn MPI_File_iread_shared(
+        fh: MPI_File, buf: *mut c_void, count: Count, datatype: MPI_Datatype, request: *mut MPI_Request,
+    ) before {
+        message(MessageKind::Read, None, size(count, datatype));
+    }
+    fn MPI_File_write(
+        fh: MPI_File, buf: *const c_void, count: Count, datatype: MPI_Datatype, status: *mut MPI_Status,
+    ) before {
+        message(MessageKind::Written, None, size(count, datatype));
+    }
+    fn MPI_File_write_all(
+        fh: MPI_File, buf: *const c_void, count: Count, datatype: MPI_Datatype, status: *mut MPI_Status,
+    ) before {
+        message(MessageKind::Written, None, size(count, datatype));
+    }
+    fn MPI_File_write_at(
+        fh: MPI_File, offset: MPI_Offset, buf: *const c_void, count: Count, datatype: MPI_Datatype,
+        status: *mut MPI_Status,
+    ) before {
+        message(MessageKind::Written, None, size(count, datatype));
+    }
+    fn MPI_File_write_at_all(
+        fh: MPI_File, offset: MPI_Offset, buf: *const c_void, count: Count, datatype: MPI_Datatype,
+        status: *mut MPI_Status,
+    ) before {
+        message(MessageKind::Written, None, size(count, datatype));
+    }
+    fn MPI_File_write_shared(
+        fh: MPI_File, buf: *const c_void, count: Count, datatype: MPI_Datatype, status: *mut MPI_Status,
+    ) before {
+        message(MessageKind::Written, None, size(count, datatype));
+    }
+    fn MPI_File_write_ordered(
+        fh: MPI_File, buf: *const c_void, count: Count, datatype: MPI_Datatype, status: *mut MPI_Status,
+    ) before {
+        message(MessageKind::Written, None, size(count, datatype));
+    }
+    fn MPI_File_write_all_begin(
+        fh: MPI_File, buf: *const c_void, count: Count, datatype: MPI_Datatype,
+    ) before {
+        message(MessageKind::Written, None, size(count, datatype));
+    }
+    fn MPI_File_write_at_all_begin(
+        fh: MPI_File, offset: MPI_Offset, buf: *const c_void, count: Count, datatype: MPI_Datatype,
+    ) before {
+        message(MessageKind::Written, None, size(count, datatype));
+    }
+    fn MPI_File_write_ordered_begin(
+        fh: MPI_File, buf: *const c_void, count: Count, datatype: MPI_Datatype,
+    ) before {
+        message(MessageKind::Written, None, size(count, datatype));
+    }
+    fn MPI_File_iwrite(
+        fh: MPI_File, buf: *const c_void, count: Count, datatype: MPI_Datatype, request: *mut MPI_Request,
+    ) before {
+        message(MessageKind::Written, None, size(count, datatype));
+    }
+    fn MPI_File_iwrite_at(
+        fh: MPI_File, offset: MPI_Offset, buf: *const c_void, count: Count, datatype: MPI_Datatype,
+        request: *mut MPI_Request,
+    ) before {
+        message(MessageKind::Written, None, size(count, datatype));
+    }
+    fn MPI_File_iwrite_all(
+        fh: MPI_File, buf: *const c_void, count: Count, datatype: MPI_Datatype, request: *mut MPI_Request,
+    ) before {
+        message(MessageKind::Written, None, size(count, datatype));
+    }
+    fn MPI_File_iwrite_at_all(
+        fh: MPI_File, offset: MPI_Offset, buf: *const c_void, count: Count, datatype: MPI_Datatype,
+        request: *mut MPI_Request,
+    ) before {
+        message(MessageKind::Written, None, size(count, datatype));
+    }
+    fn MPI_File_iwrite_shared(
+        fh: MPI_File, buf: *const c_void, count: Count, datatype: MPI_Datatype, request: *mut MPI_Request,
+    ) before {
+        message(MessageKind::Written, None, size(count, datatype));
+    }
+}
 calls! {
     static FILES;
     fn MPI_File_open(
@@ -646,177 +804,34 @@ calls! {
     fn MPI_File_write_all_end(fh: MPI_File, buf: *const c_void, status: *mut MPI_Status) only {}
     fn MPI_File_write_at_all_end(fh: MPI_File, buf: *const c_void, status: *mut MPI_Status) only {}
     fn MPI_File_write_ordered_end(fh: MPI_File, buf: *const c_void, status: *mut MPI_Status) only {}
-    fn MPI_File_read(
-        fh: MPI_File, buf: *mut c_void, count: c_int, datatype: MPI_Datatype, status: *mut MPI_Status,
-    ) before {
-        message(MessageKind::Read, None, size(count, datatype));
-    }
-    fn MPI_File_read_all(
-        fh: MPI_File, buf: *mut c_void, count: c_int, datatype: MPI_Datatype, status: *mut MPI_Status,
-    ) before {
-        message(MessageKind::Read, None, size(count, datatype));
-    }
-    fn MPI_File_read_at(
-        fh: MPI_File, offset: MPI_Offset, buf: *mut c_void, count: c_int, datatype: MPI_Datatype,
-        status: *mut MPI_Status,
-    ) before {
-        message(MessageKind::Read, None, size(count, datatype));
-    }
-    fn MPI_File_read_at_all(
-        fh: MPI_File, offset: MPI_Offset, buf: *mut c_void, count: c_int, datatype: MPI_Datatype,
-        status: *mut MPI_Status,
-    ) before {
-        message(MessageKind::Read, None, size(count, datatype));
-    }
-    fn MPI_File_read_shared(
-        fh: MPI_File, buf: *mut c_void, count: c_int, datatype: MPI_Datatype, status: *mut MPI_Status,
-    ) before {
-        message(MessageKind::Read, None, size(count, datatype));
-    }
-    fn MPI_File_read_ordered(
-        fh: MPI_File, buf: *mut c_void, count: c_int, datatype: MPI_Datatype, status: *mut MPI_Status,
-    ) before {
-        message(MessageKind::Read, None, size(count, datatype));
-    }
-    fn MPI_File_read_all_begin(fh: MPI_File, buf: *mut c_void, count: c_int, datatype: MPI_Datatype) before {
-        message(MessageKind::Read, None, size(count, datatype));
-    }
-    fn MPI_File_read_at_all_begin(
-        fh: MPI_File, offset: MPI_Offset, buf: *mut c_void, count: c_int, datatype: MPI_Datatype,
-    ) before {
-        message(MessageKind::Read, None, size(count, datatype));
-    }
-    fn MPI_File_read_ordered_begin(
-        fh: MPI_File, buf: *mut c_void, count: c_int, datatype: MPI_Datatype,
-    ) before {
-        message(MessageKind::Read, None, size(count, datatype));
-    }
-    fn MPI_File_iread(
-        fh: MPI_File, buf: *mut c_void, count: c_int, datatype: MPI_Datatype, request: *mut MPI_Request,
-    ) before {
-        message(MessageKind::Read, None, size(count, datatype));
-    }
-    fn MPI_File_iread_at(
-        fh: MPI_File, offset: MPI_Offset, buf: *mut c_void, count: c_int, datatype: MPI_Datatype,
-        request: *mut MPI_Request,
-    ) before {
-        message(MessageKind::Read, None, size(count, datatype));
-    }
-    fn MPI_File_iread_all(
-        fh: MPI_File, buf: *mut c_void, count: c_int, datatype: MPI_Datatype, request: *mut MPI_Request,
-    ) before {
-        message(MessageKind::Read, None, size(count, datatype));
-    }
-    fn MPI_File_iread_at_all(
-        fh: MPI_File, offset: MPI_Offset, buf: *mut c_void, count: c_int, datatype: MPI_Datatype,
-        request: *mut MPI_Request,
-    ) before {
-        message(MessageKind::Read, None, size(count, datatype));
-    }
-    fn MPI_File_iread_shared(
-        fh: MPI_File, buf: *mut c_void, count: c_int, datatype: MPI_Datatype, request: *mut MPI_Request,
-    ) before {
-        message(MessageKind::Read, None, size(count, datatype));
-    }
-    fn MPI_File_write(
-        fh: MPI_File, buf: *const c_void, count: c_int, datatype: MPI_Datatype, status: *mut MPI_Status,
-    ) before {
-        message(MessageKind::Written, None, size(count, datatype));
-    }
-    fn MPI_File_write_all(
-        fh: MPI_File, buf: *const c_void, count: c_int, datatype: MPI_Datatype, status: *mut MPI_Status,
-    ) before {
-        message(MessageKind::Written, None, size(count, datatype));
-    }
-    fn MPI_File_write_at(
-        fh: MPI_File, offset: MPI_Offset, buf: *const c_void, count: c_int, datatype: MPI_Datatype,
-        status: *mut MPI_Status,
-    ) before {
-        message(MessageKind::Written, None, size(count, datatype));
-    }
-    fn MPI_File_write_at_all(
-        fh: MPI_File, offset: MPI_Offset, buf: *const c_void, count: c_int, datatype: MPI_Datatype,
-        status: *mut MPI_Status,
-    ) before {
-        message(MessageKind::Written, None, size(count, datatype));
-    }
-    fn MPI_File_write_shared(
-        fh: MPI_File, buf: *const c_void, count: c_int, datatype: MPI_Datatype, status: *mut MPI_Status,
-    ) before {
-        message(MessageKind::Written, None, size(count, datatype));
-    }
-    fn MPI_File_write_ordered(
-        fh: MPI_File, buf: *const c_void, count: c_int, datatype: MPI_Datatype, status: *mut MPI_Status,
-    ) before {
-        message(MessageKind::Written, None, size(count, datatype));
-    }
-    fn MPI_File_write_all_begin(
-        fh: MPI_File, buf: *const c_void, count: c_int, datatype: MPI_Datatype,
-    ) before {
-        message(MessageKind::Written, None, size(count, datatype));
-    }
-    fn MPI_File_write_at_all_begin(
-        fh: MPI_File, offset: MPI_Offset, buf: *const c_void, count: c_int, datatype: MPI_Datatype,
-    ) before {
-        message(MessageKind::Written, None, size(count, datatype));
-    }
-    fn MPI_File_write_ordered_begin(
-        fh: MPI_File, buf: *const c_void, count: c_int, datatype: MPI_Datatype,
-    ) before {
-        message(MessageKind::Written, None, size(count, datatype));
-    }
-    fn MPI_File_iwrite(
-        fh: MPI_File, buf: *const c_void, count: c_int, datatype: MPI_Datatype, request: *mut MPI_Request,
-    ) before {
-        message(MessageKind::Written, None, size(count, datatype));
-    }
-    fn MPI_File_iwrite_at(
-        fh: MPI_File, offset: MPI_Offset, buf: *const c_void, count: c_int, datatype: MPI_Datatype,
-        request: *mut MPI_Request,
-    ) before {
-        message(MessageKind::Written, None, size(count, datatype));
-    }
-    fn MPI_File_iwrite_all(
-        fh: MPI_File, buf: *const c_void, count: c_int, datatype: MPI_Datatype, request: *mut MPI_Request,
-    ) before {
-        message(MessageKind::Written, None, size(count, datatype));
-    }
-    fn MPI_File_iwrite_at_all(
-        fh: MPI_File, offset: MPI_Offset, buf: *const c_void, count: c_int, datatype: MPI_Datatype,
-        request: *mut MPI_Request,
-    ) before {
-        message(MessageKind::Written, None, size(count, datatype));
-    }
-    fn MPI_File_iwrite_shared(
-        fh: MPI_File, buf: *const c_void, count: c_int, datatype: MPI_Datatype, request: *mut MPI_Request,
-    ) before {
-        message(MessageKind::Written, None, size(count, datatype));
-    }
 }
 
 // What else takes time.
-calls! {
-    static OTHERS;
-    fn MPI_Abort(comm: MPI_Comm, code: c_int) only {}
+counted! {
+    mod others;
     fn MPI_Pack(
-        inbuf: *const c_void, incount: c_int, datatype: MPI_Datatype, outbuf: *mut c_void, outsize: c_int,
-        position: *mut c_int, comm: MPI_Comm,
+        inbuf: *const c_void, incount: Count, datatype: MPI_Datatype, outbuf: *mut c_void, outsize: Count,
+        position: *mut Count, comm: MPI_Comm,
     ) only {}
     fn MPI_Unpack(
-        inbuf: *const c_void, insize: c_int, position: *mut c_int, outbuf: *mut c_void, outcount: c_int,
+        inbuf: *const c_void, insize: Count, position: *mut Count, outbuf: *mut c_void, outcount: Count,
         datatype: MPI_Datatype, comm: MPI_Comm,
     ) only {}
     fn MPI_Pack_external(
-        datarep: *const c_char, inbuf: *const c_void, incount: c_int, datatype: MPI_Datatype,
+        datarep: *const c_char, inbuf: *const c_void, incount: Count, datatype: MPI_Datatype,
         outbuf: *mut c_void, outsize: MPI_Aint, position: *mut MPI_Aint,
     ) only {}
     fn MPI_Unpack_external(
         datarep: *const c_char, inbuf: *const c_void, insize: MPI_Aint, position: *mut MPI_Aint,
-        outbuf: *mut c_void, outcount: c_int, datatype: MPI_Datatype,
+        outbuf: *mut c_void, outcount: Count, datatype: MPI_Datatype,
     ) only {}
     fn MPI_Reduce_local(
-        inbuf: *const c_void, inoutbuf: *mut c_void, count: c_int, datatype: MPI_Datatype, op: MPI_Op,
+        inbuf: *const c_void, inoutbuf: *mut c_void, count: Count, datatype: MPI_Datatype, op: MPI_Op,
     ) only {}
+}
+calls! {
+    static OTHERS;
+    fn MPI_Abort(comm: MPI_Comm, code: c_int) only {}
     fn MPI_Alloc_mem(size: MPI_Aint, info: MPI_Info, baseptr: *mut c_void) only {}
     fn MPI_Free_mem(base: *mut c_void) only {}
     fn MPI_Type_commit(datatype: *mut MPI_Datatype) only {}

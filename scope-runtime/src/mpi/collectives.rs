@@ -15,6 +15,11 @@ use super::call::{list, message, size};
 use super::communicators::{is_inter, peers};
 use crate::profile::MessageKind;
 
+/// A number of items, of 32 bits or large.
+pub(super) trait Count: Copy + Default + Into<i64> {}
+
+impl<T: Copy + Default + Into<i64>> Count for T {}
+
 /// Records bytes that all ranks share.
 pub(super) fn shared(comm: MPI_Comm, bytes: u64) {
     if !is_inter(comm) {
@@ -31,11 +36,11 @@ pub(super) fn with_root(comm: MPI_Comm, root: c_int, bytes: u64) {
 
 /// Records what is gathered on one rank: the part of this one, which has it in the receive buffer where
 /// the send buffer says so.
-pub(super) fn gathered(
+pub(super) fn gathered<C: Count>(
     comm: MPI_Comm,
     root: c_int,
-    (buffer, count, datatype): (*const c_void, c_int, MPI_Datatype),
-    own: (c_int, MPI_Datatype),
+    (buffer, count, datatype): (*const c_void, C, MPI_Datatype),
+    own: (C, MPI_Datatype),
 ) {
     if !is_inter(comm) {
         let (count, datatype) = in_use(buffer, (count, datatype), own);
@@ -45,21 +50,21 @@ pub(super) fn gathered(
 
 /// Records what is scattered from one rank: the part of this one, which stays in the send buffer where the
 /// receive buffer says so.
-pub(super) fn scattered(
+pub(super) fn scattered<C: Count>(
     comm: MPI_Comm,
     root: c_int,
-    own: (c_int, MPI_Datatype),
-    (buffer, count, datatype): (*mut c_void, c_int, MPI_Datatype),
+    own: (C, MPI_Datatype),
+    (buffer, count, datatype): (*mut c_void, C, MPI_Datatype),
 ) {
     gathered(comm, root, (buffer, count, datatype), own);
 }
 
 /// Records what a rank hands in, `parts` times: the bytes of its send buffer or, where that is the receive
 /// buffer, of that one.
-pub(super) fn handed_in(
+pub(super) fn handed_in<C: Count>(
     comm: MPI_Comm,
-    (buffer, count, datatype): (*const c_void, c_int, MPI_Datatype),
-    other: (c_int, MPI_Datatype),
+    (buffer, count, datatype): (*const c_void, C, MPI_Datatype),
+    other: (C, MPI_Datatype),
     parts: c_int,
 ) {
     if !is_inter(comm) {
@@ -72,10 +77,10 @@ pub(super) fn handed_in(
 ///
 /// # Safety
 /// The lists have as many items as the communicator has ranks, as far as they count.
-pub(super) unsafe fn handed_in_parts(
+pub(super) unsafe fn handed_in_parts<C: Count>(
     comm: MPI_Comm,
-    (buffer, counts, datatype): (*const c_void, *const c_int, MPI_Datatype),
-    other: (*const c_int, MPI_Datatype),
+    (buffer, counts, datatype): (*const c_void, *const C, MPI_Datatype),
+    other: (*const C, MPI_Datatype),
 ) {
     if !is_inter(comm) {
         let (counts, datatype) = in_use(buffer, (counts, datatype), other);
@@ -88,10 +93,10 @@ pub(super) unsafe fn handed_in_parts(
 ///
 /// # Safety
 /// As above.
-pub(super) unsafe fn handed_in_types(
+pub(super) unsafe fn handed_in_types<C: Count>(
     comm: MPI_Comm,
-    (buffer, counts, datatypes): (*const c_void, *const c_int, *const MPI_Datatype),
-    other: (*const c_int, *const MPI_Datatype),
+    (buffer, counts, datatypes): (*const c_void, *const C, *const MPI_Datatype),
+    other: (*const C, *const MPI_Datatype),
 ) {
     if !is_inter(comm) {
         let (counts, datatypes) = in_use(buffer, (counts, datatypes), other);
@@ -110,31 +115,31 @@ fn in_use<T>(buffer: *const c_void, own: T, other: T) -> T {
 ///
 /// # Safety
 /// As above.
-pub(super) unsafe fn own_part(
+pub(super) unsafe fn own_part<C: Count>(
     comm: MPI_Comm,
     buffer: *const c_void,
-    counts: *const c_int,
+    counts: *const C,
     datatype: MPI_Datatype,
-) -> (c_int, MPI_Datatype) {
+) -> (C, MPI_Datatype) {
     if !is_in_place(buffer) || is_inter(comm) {
-        return (0, datatype);
+        return (C::default(), datatype);
     }
     let mut rank = 0;
     // SAFETY: the communicator was given to MPI; the rest is ours.
     unsafe { PMPI_Comm_rank(comm, &raw mut rank) };
     // SAFETY: the caller vouches for it.
     let counts = unsafe { list(counts, rank + 1) };
-    (counts.last().copied().unwrap_or(0), datatype)
+    (counts.last().copied().unwrap_or_default(), datatype)
 }
 
 /// The bytes in buffers of these counts.
 ///
 /// # Safety
 /// There are as many counts as `parts` says.
-pub(super) unsafe fn sum_of(counts: *const c_int, datatype: MPI_Datatype, parts: c_int) -> u64 {
+pub(super) unsafe fn sum_of(counts: *const impl Count, datatype: MPI_Datatype, parts: c_int) -> u64 {
     // SAFETY: the caller vouches for it.
     let counts = unsafe { list(counts, parts) };
-    let items: u64 = counts.iter().map(|&count| u64::try_from(count).unwrap_or(0)).sum();
+    let items: u64 = counts.iter().map(|&count| u64::try_from(count.into()).unwrap_or(0)).sum();
     if items == 0 { 0 } else { items * size(1, datatype) }
 }
 
@@ -142,7 +147,11 @@ pub(super) unsafe fn sum_of(counts: *const c_int, datatype: MPI_Datatype, parts:
 ///
 /// # Safety
 /// There are as many of both as `parts` says.
-pub(super) unsafe fn sum_of_types(counts: *const c_int, datatypes: *const MPI_Datatype, parts: c_int) -> u64 {
+pub(super) unsafe fn sum_of_types(
+    counts: *const impl Count,
+    datatypes: *const MPI_Datatype,
+    parts: c_int,
+) -> u64 {
     // SAFETY: the caller vouches for it.
     let (counts, datatypes) = unsafe { (list(counts, parts), list(datatypes, parts)) };
     counts.iter().zip(datatypes).map(|(&count, &datatype)| size(count, datatype)).sum()

@@ -8,20 +8,39 @@
 mod elf;
 
 use super::call::Function;
-use super::{calls, job, receives};
+use super::{calls, calls_of_4, job, receives};
 use elf::Redirection;
 
 /// Every function that is defined in front of the library's.
 fn functions() -> impl Iterator<Item = &'static Function> {
     let tables = [
+        calls::messages::plain::ALL,
+        calls::messages::large::ALL,
         calls::MESSAGES,
+        calls::collectives::plain::ALL,
+        calls::collectives::large::ALL,
         calls::COLLECTIVES,
-        calls::NEIGHBOURS,
+        calls::neighbours::plain::ALL,
+        calls::neighbours::large::ALL,
         calls::COMMUNICATORS,
+        calls::windows::plain::ALL,
+        calls::windows::large::ALL,
         calls::WINDOWS,
+        calls::files::plain::ALL,
+        calls::files::large::ALL,
         calls::FILES,
+        calls::others::plain::ALL,
+        calls::others::large::ALL,
         calls::OTHERS,
+        calls_of_4::messages::plain::ALL,
+        calls_of_4::messages::large::ALL,
+        calls_of_4::MESSAGES,
+        calls_of_4::persistent::plain::ALL,
+        calls_of_4::persistent::large::ALL,
+        calls_of_4::PERSISTENT,
         job::BEGIN_AND_END,
+        receives::receives::plain::ALL,
+        receives::receives::large::ALL,
         receives::RECEIVES,
     ];
     tables.into_iter().flatten()

@@ -6,21 +6,21 @@ use std::mem::MaybeUninit;
 
 use mpi_sys::{MPI_Comm, MPI_Datatype, MPI_Message, MPI_Request, MPI_Status};
 
-use super::call::{calls, sent};
+use super::call::{calls, counted, sent};
 use super::communicators::{Peers, peers};
 use super::requests::{Watched, is_ignored, receive_probed, received, take_probed};
 
-calls! {
-    static RECEIVES;
+counted! {
+    mod receives;
     fn MPI_Recv(
-        buf: *mut c_void, count: c_int, datatype: MPI_Datatype, source: c_int, tag: c_int, comm: MPI_Comm,
+        buf: *mut c_void, count: Count, datatype: MPI_Datatype, source: c_int, tag: c_int, comm: MPI_Comm,
         status: *mut MPI_Status,
     ) around {
         receive(status, |status| real(buf, count, datatype, source, tag, comm, status), || Some(peers(comm)))
     }
     fn MPI_Sendrecv(
-        sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype, dest: c_int, sendtag: c_int,
-        recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype, source: c_int, recvtag: c_int,
+        sendbuf: *const c_void, sendcount: Count, sendtype: MPI_Datatype, dest: c_int, sendtag: c_int,
+        recvbuf: *mut c_void, recvcount: Count, recvtype: MPI_Datatype, source: c_int, recvtag: c_int,
         comm: MPI_Comm, status: *mut MPI_Status,
     ) around {
         let exchange = |status| {
@@ -35,7 +35,7 @@ calls! {
         })
     }
     fn MPI_Sendrecv_replace(
-        buf: *mut c_void, count: c_int, datatype: MPI_Datatype, dest: c_int, sendtag: c_int, source: c_int,
+        buf: *mut c_void, count: Count, datatype: MPI_Datatype, dest: c_int, sendtag: c_int, source: c_int,
         recvtag: c_int, comm: MPI_Comm, status: *mut MPI_Status,
     ) around {
         let exchange = |status| real(buf, count, datatype, dest, sendtag, source, recvtag, comm, status);
@@ -45,14 +45,14 @@ calls! {
         })
     }
     fn MPI_Mrecv(
-        buf: *mut c_void, count: c_int, datatype: MPI_Datatype, message: *mut MPI_Message,
+        buf: *mut c_void, count: Count, datatype: MPI_Datatype, message: *mut MPI_Message,
         status: *mut MPI_Status,
     ) around {
         let peers = take_probed(message);
         receive(status, |status| real(buf, count, datatype, message, status), || peers)
     }
     fn MPI_Imrecv(
-        buf: *mut c_void, count: c_int, datatype: MPI_Datatype, message: *mut MPI_Message,
+        buf: *mut c_void, count: Count, datatype: MPI_Datatype, message: *mut MPI_Message,
         request: *mut MPI_Request,
     ) around {
         let peers = take_probed(message);
@@ -62,6 +62,9 @@ calls! {
         }
         result
     }
+}
+calls! {
+    static RECEIVES;
     fn MPI_Wait(request: *mut MPI_Request, status: *mut MPI_Status) around {
         watch(1, request, status, |status| real(request, status), |done| done.completed(0, 0))
     }

@@ -113,7 +113,7 @@ pub(super) unsafe fn send_init(
     request: *const MPI_Request,
     comm: MPI_Comm,
     to: c_int,
-    count: c_int,
+    count: impl Into<i64>,
     datatype: MPI_Datatype,
 ) {
     let pending = Pending::Send { peers: communicators::peers(comm), to, bytes: size(count, datatype) };

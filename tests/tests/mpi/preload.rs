@@ -1,9 +1,11 @@
 //! A program that cannot be rebuilt: the runtime is a library that is loaded before that of MPI.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
-use scope_runtime::profile::MessageKind;
-use tests::mpi::{self, calls};
+use scope_runtime::profile::{MessageKind, MessageSizes, Messages};
+use scope_runtime::recording::Recording;
+use tests::mpi::{self, Mpi, calls, paths};
 
 #[test]
 fn a_program_in_c_is_recorded_by_a_library_that_is_loaded_first() {
@@ -84,6 +86,72 @@ fn a_library_for_fortran_may_be_read_only() {
             } else {
                 assert!(!job.stderr.contains("MPI_Barrier"), "{}", job.stderr);
             }
+        }
+    });
+}
+
+/// Calls and messages of each rank as lines, in order.
+fn recorded(mpi: &Mpi, ranks: usize, program: &Path) -> Vec<Vec<String>> {
+    let preload = format!("LD_PRELOAD={}", mpi.runtime_library().display());
+    let mut command = mpi.job(ranks, "env".as_ref(), &[preload.as_ref(), program.as_os_str()]);
+    let name = program.file_name().unwrap().to_str().unwrap();
+    let job = mpi.start(&mut command, name).expect_success();
+    let of_rank = |recording: &Recording| {
+        let profile = recording.profile();
+        let paths = paths(profile);
+        let message = |row: &Messages| {
+            let MessageSizes { messages, bytes, .. } = row.sizes;
+            format!("{} {:?} {:?}: {messages}, {bytes} bytes", paths[row.path.0 as usize], row.kind, row.peer)
+        };
+        let calls = calls(profile).into_iter().map(|(path, calls)| format!("{path} {calls} times"));
+        let mut lines: Vec<String> = calls.chain(profile.messages.iter().map(message)).collect();
+        lines.sort();
+        lines
+    };
+    job.recordings(ranks).iter().map(of_rank).collect()
+}
+
+#[test]
+fn calls_with_large_counts_are_as_those_with_small_ones() {
+    mpi::with_each(|mpi| {
+        let small = recorded(mpi, 3, &mpi.compile("counts", &[], &["c/counts.c"]));
+        for line in ["MPI_Win_fence 2 times", "MPI_Allreduce Collective None: 1, 16 bytes"] {
+            assert!(small.iter().all(|lines| lines.iter().any(|known| known == line)), "{line}: {small:?}");
+        }
+        // Debian's Open MPI is of version 3.
+        if mpi.family == "mpich" {
+            let large = recorded(mpi, 3, &mpi.compile("counts-large", &["-DLARGE"], &["c/counts.c"]));
+            assert!(large[0].iter().any(|line| line == "MPI_Bcast_c 1 times"), "{large:?}");
+            let plain = |lines: &Vec<String>| {
+                let mut lines: Vec<String> = lines.iter().map(|line| line.replace("_c ", " ")).collect();
+                lines.sort();
+                lines
+            };
+            assert_eq!(large.iter().map(plain).collect::<Vec<_>>(), small);
+        }
+    });
+}
+
+#[test]
+fn calls_of_version_4_are_recorded() {
+    mpi::with_each(|mpi| {
+        if mpi.family == "openmpi" {
+            return;
+        }
+        let ranks = recorded(mpi, 2, &mpi.compile("version-4", &[], &["c/version_4.c"]));
+        for (lines, peer) in ranks.into_iter().zip([1, 0]) {
+            let expected = [
+                "MPI_Allreduce_init 1 times".into(),
+                "MPI_Barrier_init 1 times".into(),
+                "MPI_Finalize 1 times".into(),
+                "MPI_Init 1 times".into(),
+                "MPI_Isendrecv 1 times".into(),
+                format!("MPI_Isendrecv Sent Some({peer}): 1, 12 bytes"),
+                "MPI_Request_free 2 times".into(),
+                "MPI_Start 4 times".into(),
+                "MPI_Wait 5 times".into(),
+            ];
+            assert_eq!(lines, expected);
         }
     });
 }
