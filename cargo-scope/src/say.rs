@@ -21,7 +21,7 @@ pub fn choose_color(given: Option<&str>) {
 
 /// Writes one line, marked as ours. A closed stderr is no reason to fail.
 pub fn note(text: Arguments<'_>) {
-    let _ = writeln!(anstream::stderr().lock(), "scope: {text}");
+    line(&format!("scope: {text}\n"));
 }
 
 /// Writes what is missing from the figures of the profile at `path`.
@@ -31,7 +31,12 @@ pub fn left_out(path: &Path, lanes: &LeftOut) {
 
 /// Writes a line as cargo writes its own: a bold green verb, then what it is about.
 pub fn status(verb: &str, text: Arguments<'_>) {
-    let _ = writeln!(anstream::stderr().lock(), "{GOOD}{verb:>12}{GOOD:#} {text}");
+    line(&format!("{GOOD}{verb:>12}{GOOD:#} {text}\n"));
+}
+
+/// Writes a line at once, so that nothing of the program's comes in between.
+fn line(text: &str) {
+    let _ = anstream::stderr().lock().write_all(text.as_bytes());
 }
 
 /// Writes an error with its causes, leaving out a cause that the text before it repeats.

@@ -197,5 +197,6 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// Tells the user on stderr, in one line. A closed stderr is no reason to fail.
 fn report(message: std::fmt::Arguments<'_>) {
     use std::io::Write;
-    let _ = writeln!(std::io::stderr(), "scope: {message}");
+    // At once, so that no line of another rank comes in between.
+    let _ = std::io::stderr().write_all(format!("scope: {message}\n").as_bytes());
 }

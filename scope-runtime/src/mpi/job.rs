@@ -246,10 +246,7 @@ fn may_combine() -> bool {
 /// Shows the table of the job, unless `SCOPE_MPI_TABLE=0`.
 fn show(job: &JobTotals) {
     if environment::is_on("SCOPE_MPI_TABLE").is_ok_and(|on| on.unwrap_or(true)) {
-        use std::io::Write;
-        // At once, so that no line of another rank comes in between; a closed stderr is no reason to fail.
-        let text = format!("scope: {} ranks\n\n{}\n", job.ranks, job.render());
-        let _ = std::io::stderr().write_all(text.as_bytes());
+        report(format_args!("{} ranks\n\n{}", job.ranks, job.render()));
     }
 }
 
