@@ -4,7 +4,8 @@
 //! A fold takes the same words as a replay, chunk by chunk, and keeps a tree of call paths in ticks.
 //! Where it takes over in the middle of a lane, calls are open whose beginning lies in the events
 //! before: they are *inherited*. The fold notes when each of them ends and which of its calls hang
-//! below it; whoever reads the events before puts the two together.
+//! below it; whoever reads the events before puts the two together. So it is with calls that were set
+//! aside before and go on here: they are [`Held`], each under a path that stands for it.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -12,7 +13,7 @@ use crate::format::{FieldReader, Fields, instance_of};
 use crate::pack::Word;
 use crate::profile::{MessageKind, MessageSizes};
 use crate::replay::{
-    ChunkWords, Cut, Ended, Message, Part, Poll, Replay, SessionEdge, UNKNOWN_REGION, Visitor,
+    ChunkWords, Cut, Ended, Message, Part, Poll, Replay, SessionEdge, SetAside, UNKNOWN_REGION, Visitor,
 };
 
 /// The fold of a lane, between two chunks.
@@ -37,7 +38,7 @@ pub(crate) struct Folded {
     /// Spans that may go on.
     pub(crate) unsettled: BTreeMap<u64, Unsettled>,
     /// Calls that were set aside, by instance.
-    aside: BTreeMap<u64, Vec<Aside>>,
+    aside: SetAside<Aside>,
     /// Calls that went on here, having been set aside before.
     pub(crate) held: Vec<Held>,
     /// By instance the outermost of the frames, counted as in [`Origin::Open`], that were set aside when a
@@ -129,12 +130,14 @@ impl Parent {
             0 => Parent::Node(known(fields.u64()?)?),
             1 => Parent::Inherited(fields.u64()?),
             2 => Parent::Task(fields.u64()?, None),
-            _ => Parent::Task(fields.u64()?, Some(known(fields.u64()?)?)),
+            3 => Parent::Task(fields.u64()?, Some(known(fields.u64()?)?)),
+            _ => return None,
         })
     }
 }
 
-/// What happened to a frame that was open when the fold began, mostly that it ended.
+/// What became of a call that had begun before the fold, mostly that it ended: of the innermost frame that was
+/// open then and still is, unless it says otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum InheritedEnd {
     /// It ended at these ticks, and as many more.
@@ -319,12 +322,19 @@ impl Fold {
         let (first_sequence, begin) = (fields.u64()?, fields.u64()?);
         let mut replay = Replay::<Folded>::read_from(fields, edges)?;
         replay.visitor.read_from(fields)?;
-        let folded = &replay.visitor;
-        let same_polls = folded.polls.iter().map(|&index| index as usize).eq(replay.open_polls())
-            && folded.parts.iter().map(|&(index, _)| index as usize).eq(replay.open_spans());
-        let same_aside = folded.aside.iter().map(|(&instance, calls)| (instance, calls.len()));
-        let sound = folded.open.len() == replay.open_frames() && same_polls && same_aside.eq(replay.aside());
-        sound.then_some(Fold { replay, first_sequence, begin })
+        replay.is_of_same_frames().then_some(Fold { replay, first_sequence, begin })
+    }
+}
+
+impl Replay<Folded> {
+    /// Whether both have the same frames open and set aside, as they have unless a file is damaged.
+    fn is_of_same_frames(&self) -> bool {
+        let folded = &self.visitor;
+        let same_aside = folded.aside.iter().map(|(instance, calls)| (instance, calls.len()));
+        folded.open.len() == self.open_frames()
+            && folded.polls.iter().map(|&index| index as usize).eq(self.open_polls())
+            && folded.parts.iter().map(|&(index, _)| index as usize).eq(self.open_spans())
+            && same_aside.eq(self.aside())
     }
 }
 
@@ -356,13 +366,12 @@ impl Folded {
             .fold(fields, |fields, open| fields.u32(open.node).u64(open.first).u64(open.start));
         fields = fields.u32(self.polls.len() as u32);
         fields = self.polls.iter().fold(fields, |fields, &index| fields.u32(index));
-        fields = fields.u32(self.aside.len() as u32);
-        for (&instance, calls) in &self.aside {
+        fields = fields.u32(self.aside.iter().len() as u32);
+        for (instance, calls) in self.aside.iter() {
             fields = fields.u64(instance).u32(calls.len() as u32);
-            fields = calls
-                .iter()
-                .fold(fields, |fields, call| fields.u32(call.node).u64(call.first).u64(call.since))
-                .u64s(&calls.iter().map(|call| OpenPart::word(call.part)).collect::<Vec<_>>());
+            for &Aside { node, first, since, part } in calls {
+                fields = fields.u32(node).u64(first).u64(since).u64(OpenPart::word(part));
+            }
         }
         fields = fields.u32(self.held.len() as u32);
         for held in &self.held {
@@ -410,8 +419,9 @@ impl Folded {
                 1 => InheritedEnd::Completed(Ended::read(fields)?, at),
                 2 => InheritedEnd::Part(fields.u64()?, at),
                 3 => InheritedEnd::Poll(fields.u64()?, at),
+                4 => InheritedEnd::Aside(fields.u64()?, fields.u64()?.checked_sub(1), at),
                 5 => InheritedEnd::Since(at),
-                _ => InheritedEnd::Aside(fields.u64()?, fields.u64()?.checked_sub(1), at),
+                _ => return None,
             });
         }
         for _ in 0..fields.u32()? {
@@ -433,19 +443,19 @@ impl Folded {
             self.polls.push(fields.u32()?);
         }
         for _ in 0..fields.u32()? {
-            let calls = self.aside.entry(fields.u64()?).or_default();
+            let instance = fields.u64()?;
             for _ in 0..fields.u32()? {
-                let node = known(fields.u32()?)?;
-                calls.push(Aside { node, first: fields.u64()?, since: fields.u64()?, part: None });
+                let (node, first, since) = (known(fields.u32()?)?, fields.u64()?, fields.u64()?);
+                let part = OpenPart::of_word(fields.u64()?);
+                self.aside.push(instance, Aside { node, first, since, part });
             }
-            let parts = fields.u64s()?;
-            calls.iter_mut().zip(parts).for_each(|(call, word)| call.part = OpenPart::of_word(word));
         }
         for _ in 0..fields.u32()? {
             let node = known(fields.u32()?)?;
             let origin = match fields.u32()? {
                 0 => Origin::Aside(fields.u64()?, fields.u64()?),
-                _ => Origin::Open(fields.u64()?),
+                1 => Origin::Open(fields.u64()?),
+                _ => return None,
             };
             self.held.push(Held { node, origin });
         }
@@ -540,8 +550,10 @@ impl Folded {
 
     /// A span has ended, with its last part at `last`.
     fn settle(&mut self, span: Unsettled) {
-        if let Some(owed) = span.owed {
-            self.add_waited(owed.node, owed.ticks);
+        if let Some(Owed { node, ticks, cut }) = span.owed {
+            self.add_waited(node, ticks);
+            let node = &mut self.nodes[node as usize];
+            node.cut = node.cut.saturating_add(cut.into());
         }
         if let Some((node, begin)) = span.first {
             self.note_duration(node, span.last.saturating_sub(begin));
@@ -702,7 +714,7 @@ impl Visitor for Folded {
         let (node, ticks) = (&mut self.nodes[node as usize], end - start);
         node.inclusive = node.inclusive.saturating_add(ticks);
         node.count(ticks);
-        self.calls += 1;
+        self.calls = self.calls.wrapping_add(1);
     }
 
     fn message(&mut self, message: Message) {
@@ -786,17 +798,12 @@ impl Visitor for Folded {
             if let Some(part) = part {
                 self.count_part(part, &open, at);
             }
-            self.aside.entry(instance).or_default().push(Aside { node, first, since: at, part });
+            self.aside.push(instance, Aside { node, first, since: at, part });
         }
     }
 
     fn resume(&mut self, instance: u64, at: u64) {
-        let Some(calls) = self.aside.get_mut(&instance) else { return };
-        let last = calls.pop();
-        if calls.is_empty() {
-            self.aside.remove(&instance);
-        }
-        let Some(Aside { node, first, since, part }) = last else { return };
+        let Some(Aside { node, first, since, part }) = self.aside.pop(instance) else { return };
         let pause = at.saturating_sub(since).cast_signed();
         match part {
             None | Some(OpenPart::First) => self.add_waited(node, pause),

@@ -25,11 +25,15 @@
 //! open       s    s a  s   -      b    -   s     -        X = end of a part that is not the last
 //! ```
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 use crate::format::{FieldReader, Fields, PAYLOAD, code, has_payload, instance_of, message_of, parts_of};
 use crate::pack::Word;
 use crate::profile::MessageKind;
+
+mod aside;
+
+pub(crate) use aside::SetAside;
 
 /// Receives the calls of one lane. Times are ticks of the recording clock and never go back.
 pub(crate) trait Visitor {
@@ -51,6 +55,9 @@ pub(crate) trait Visitor {
     fn suspend(&mut self, instance: u64, at: u64);
     /// The call that was last set aside with the instance goes on.
     fn resume(&mut self, instance: u64, at: u64);
+    /// The innermost call of those that are set aside with the instance went on where the events are not, and
+    /// ended. As a part of the span of that number, if one is given, it may go on in a later part.
+    fn end_aside(&mut self, _instance: u64, _span: Option<u64>, _at: u64) {}
     /// A call goes on that was set aside before the replay began, or where events are missing: the n-th of
     /// those of the instance, counted from the outermost, which is 0. It may be a span.
     fn resume_inherited(&mut self, _instance: u64, _nth: u64, at: u64) {
@@ -251,8 +258,7 @@ pub(crate) struct Replay<V> {
     spans: Vec<usize>,
     /// Whether the innermost poll of those that are not known ends its instance.
     dead_ended: bool,
-    /// What was set aside with each instance; the innermost comes first.
-    aside: BTreeMap<u64, Vec<Aside>>,
+    aside: SetAside<Aside>,
     /// Positions on the lane at which the visitor is told, in order.
     marks: VecDeque<u64>,
     next_sequence: u64,
@@ -290,7 +296,7 @@ impl<V: Visitor> Replay<V> {
             polls: Vec::new(),
             spans: Vec::new(),
             dead_ended: false,
-            aside: BTreeMap::new(),
+            aside: SetAside::default(),
             marks: VecDeque::new(),
             next_sequence: 0,
             now: 0,
@@ -309,6 +315,7 @@ impl<V: Visitor> Replay<V> {
     ) -> Self {
         let mut replay = Replay { dead: depth, next_sequence, ..Replay::new(visitor, edges) };
         replay.pass_edges(begin);
+        replay.now = replay.now.max(begin);
         replay
     }
 
@@ -344,7 +351,7 @@ impl<V: Visitor> Replay<V> {
 
     /// How many calls are set aside with each instance.
     pub(crate) fn aside(&self) -> impl Iterator<Item = (u64, usize)> {
-        self.aside.iter().map(|(&instance, calls)| (instance, calls.len()))
+        self.aside.iter().map(|(instance, calls)| (instance, calls.len()))
     }
 
     /// Writes all but visitor and edges.
@@ -362,8 +369,9 @@ impl<V: Visitor> Replay<V> {
             }
         };
         let spans: Vec<u64> = self.spans.iter().map(|&index| index as u64).collect();
-        let fields = self.polls.iter().fold(fields, poll).u64s(&spans).u32(self.aside.len() as u32);
-        self.aside.iter().fold(fields, |fields, (&instance, calls)| {
+        let fields = self.polls.iter().fold(fields, poll).u64s(&spans);
+        let fields = fields.u32(self.aside.iter().len() as u32);
+        self.aside.iter().fold(fields, |fields, (instance, calls)| {
             let fields = fields.u64(instance).u32(calls.len() as u32);
             calls.iter().fold(fields, |fields, call| fields.u64(call.start).u32(call.is_span.into()))
         })
@@ -398,13 +406,14 @@ impl<V: Visitor> Replay<V> {
         let frames = replay.open.len();
         let known = |index: u64| usize::try_from(index).ok().filter(|&index| index < frames);
         replay.spans = fields.u64s()?.into_iter().map(known).collect::<Option<_>>()?;
-        if !replay.spans.is_sorted_by(|a, b| a < b) {
+        let is_poll = |index: &usize| replay.polls.binary_search_by_key(index, |poll| poll.index).is_ok();
+        if !replay.spans.is_sorted_by(|a, b| a < b) || replay.spans.iter().any(is_poll) {
             return None;
         }
         for _ in 0..fields.u32()? {
-            let calls = replay.aside.entry(fields.u64()?).or_default();
+            let instance = fields.u64()?;
             for _ in 0..fields.u32()? {
-                calls.push(Aside { start: fields.u64()?, is_span: fields.u32()? != 0 });
+                replay.aside.push(instance, Aside { start: fields.u64()?, is_span: fields.u32()? != 0 });
             }
         }
         replay.edges = edges.iter().copied().filter(|edge| edge.ticks >= replay.now).collect();
@@ -560,7 +569,7 @@ impl<V: Visitor> Replay<V> {
                 self.now = self.now.max(edge.ticks);
                 self.cut_open();
                 self.cut_aside();
-                self.session += u32::from(self.in_session);
+                self.session = self.session.saturating_add(self.in_session.into());
             }
             self.in_session = edge.begins;
         }
@@ -594,7 +603,7 @@ impl<V: Visitor> Replay<V> {
 
     /// Cuts all calls that were set aside.
     fn cut_aside(&mut self) {
-        for (instance, calls) in std::mem::take(&mut self.aside) {
+        for (instance, calls) in std::mem::take(&mut self.aside).iter() {
             calls.iter().for_each(|_| self.visitor.resume(instance, self.now));
             calls.iter().for_each(|_| self.visitor.leave(self.now, Cut::Open));
         }
@@ -626,7 +635,7 @@ impl<V: Visitor> Replay<V> {
         self.now = begun.max(end);
         self.end.first_ticks.get_or_insert(start);
         if end < start {
-            self.end.faulty += 1;
+            self.end.faulty = self.end.faulty.saturating_add(1);
         }
         self.visitor.leaf(region, begun, self.now);
     }
@@ -638,7 +647,7 @@ impl<V: Visitor> Replay<V> {
             Some(start) if self.polls.is_empty() && self.spans.is_empty() && at <= self.next_edge => {
                 self.open.truncate(self.open.len() - 1);
                 self.now = self.now.max(at);
-                self.end.faulty += u64::from(at < start);
+                self.end.faulty = self.end.faulty.saturating_add((at < start).into());
                 self.visitor.leave(self.now, Cut::No);
             }
             _ => self.leave(at),
@@ -651,7 +660,7 @@ impl<V: Visitor> Replay<V> {
             self.push_span(at);
             self.visitor.enter_span(region, self.now);
         } else {
-            self.dead += 1;
+            self.dead = self.dead.saturating_add(1);
         }
     }
 
@@ -662,7 +671,7 @@ impl<V: Visitor> Replay<V> {
             let region = code.checked_sub(code::FIRST_SPAN).map_or(UNKNOWN_REGION, |region| region as u32);
             self.visitor.begin_part(Part { instance, region }, self.now);
         } else {
-            self.dead += 1;
+            self.dead = self.dead.saturating_add(1);
         }
     }
 
@@ -689,7 +698,8 @@ impl<V: Visitor> Replay<V> {
         self.pass(at);
         if self.innermost_is_span() {
             self.spans.pop();
-            self.end.faulty += u64::from(self.open.pop().is_some_and(|start| at < start));
+            let is_faulty = self.open.pop().is_some_and(|start| at < start);
+            self.end.faulty = self.end.faulty.saturating_add(is_faulty.into());
             self.visitor.end_part(instance, self.now);
         } else if self.open.is_empty() && self.dead > 0 {
             self.dead -= 1;
@@ -797,7 +807,7 @@ impl<V: Visitor> Replay<V> {
             let is_span = self.innermost_is_span();
             self.spans.truncate(self.spans.len() - usize::from(is_span));
             self.open.pop();
-            self.aside.entry(instance).or_default().push(Aside { start, is_span });
+            self.aside.push(instance, Aside { start, is_span });
             self.visitor.suspend(instance, self.now);
         }
     }
@@ -809,40 +819,27 @@ impl<V: Visitor> Replay<V> {
             self.dead = self.dead.saturating_add(count);
             return;
         }
-        let mut aside = self.aside.remove(&instance).unwrap_or_default();
         // Those of which nothing is known were set aside before the others, so they are further out.
-        let unknown = count.saturating_sub(aside.len() as u64).min(MAX_RESUMED);
+        let most = MAX_RESUMED.saturating_sub(self.spans.len() as u64);
+        let unknown = count.saturating_sub(self.aside.len(instance) as u64).min(most);
         for nth in 0..unknown {
             self.push_span(at);
             self.visitor.resume_inherited(instance, nth, self.now);
         }
         for _ in 0..count - unknown {
-            let Some(Aside { start, is_span }) = aside.pop() else { break };
+            let Some(Aside { start, is_span }) = self.aside.pop(instance) else { break };
             self.spans.extend(is_span.then_some(self.open.len()));
             self.open.push(start);
             self.visitor.resume(instance, self.now);
         }
-        if !aside.is_empty() {
-            self.aside.insert(instance, aside);
-        }
     }
 
-    /// The innermost call of those that were set aside with the instance ends: it went on in totals. As a
-    /// part of the span of that number, if one is given, it may go on in a later part.
+    /// The innermost call of those that are set aside with the instance went on in totals, and ended. As a part
+    /// of the span of that number, if one is given, it may go on in a later part.
     pub(crate) fn end_aside(&mut self, instance: u64, span: Option<u64>, at: u64) {
         self.pass(at);
-        let Some(calls) = self.aside.get_mut(&instance) else { return };
-        let others = calls.len().saturating_sub(1);
-        let is_span = calls.first().is_some_and(|innermost| innermost.is_span);
-        calls.drain(..1.min(calls.len()));
-        (0..=others).for_each(|_| self.visitor.resume(instance, self.now));
-        match span.filter(|_| is_span) {
-            Some(span) => self.visitor.end_part(span, self.now),
-            None => self.visitor.leave(self.now, Cut::No),
-        }
-        (0..others).for_each(|_| self.visitor.suspend(instance, self.now));
-        if others == 0 {
-            self.aside.remove(&instance);
+        if let Some(call) = self.aside.take_innermost(instance) {
+            self.visitor.end_aside(instance, span.filter(|_| call.is_span), self.now);
         }
     }
 

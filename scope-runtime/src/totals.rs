@@ -253,9 +253,9 @@ impl PathTree {
         let node = &mut self.nodes[path.0 as usize];
         node.min_ns = if node.calls == 0 { calls.min_ns } else { node.min_ns.min(calls.min_ns) };
         node.max_ns = node.max_ns.max(calls.max_ns);
-        node.calls += calls.calls;
-        node.open += calls.open;
-        node.cancelled += calls.cancelled;
+        node.calls = node.calls.saturating_add(calls.calls);
+        node.open = node.open.saturating_add(calls.open);
+        node.cancelled = node.cancelled.saturating_add(calls.cancelled);
         node.wall_ns = node.wall_ns.saturating_add(calls.wall_ns);
     }
 

@@ -11,7 +11,7 @@ use super::visitors::{Hang, Pending, Totaller};
 use super::{CallRef, Parent, Recording};
 use crate::format::parts_of;
 use crate::recording::tasks::{RunId, Tasks};
-use crate::replay::{Cut, Ended, Part, Poll, Visitor};
+use crate::replay::{Cut, Ended, Part, Poll, SetAside, Visitor};
 use crate::totals::{PathId, PathTree};
 
 /// How often totals are taken; what was started by a longer chain of tasks hangs from its middle.
@@ -88,7 +88,7 @@ struct Marker<'a> {
     lane: u32,
     calls: u32,
     open: Vec<Parent>,
-    aside: HashMap<u64, Vec<Parent>>,
+    aside: SetAside<Parent>,
     callers: HashMap<u64, CallRef>,
 }
 
@@ -133,12 +133,15 @@ impl Visitor for Marker<'_> {
 
     fn suspend(&mut self, instance: u64, _at: u64) {
         let call = self.open.pop().unwrap_or(Parent::None);
-        self.aside.entry(instance).or_default().push(call);
+        self.aside.push(instance, call);
     }
 
     fn resume(&mut self, instance: u64, _at: u64) {
-        let call = self.aside.get_mut(&instance).and_then(Vec::pop);
-        self.open.push(call.unwrap_or(Parent::None));
+        self.open.push(self.aside.pop(instance).unwrap_or(Parent::None));
+    }
+
+    fn end_aside(&mut self, instance: u64, _span: Option<u64>, _at: u64) {
+        self.aside.take_innermost(instance);
     }
 
     fn mark(&mut self, position: u64) {

@@ -97,7 +97,6 @@ impl Lane<'_> {
             before.push(Piece { base: first.base, words });
         }
 
-        let mut cut = 0;
         let mut replay = Replay::new(Totaller::new(self.regions, self.scale), self.edges);
         let sequences = &mut (0u64..);
         for piece in before {
@@ -105,7 +104,8 @@ impl Lane<'_> {
         }
         if let Some(first) = after.first() {
             // As a lane does that goes on in an empty chunk.
-            let begin = first.base + first.words.first().map_or(0, |word| word.ticks);
+            let next = after.iter().find_map(|piece| Some(piece.base + piece.words.first()?.ticks));
+            let begin = next.unwrap_or(first.base);
             let (sequence, depth) = (replay.next_sequence(), replay.dead() + replay.open_frames() as u64);
             let mut fold = Fold::new(sequence, depth, begin, self.edges);
             for piece in after {
@@ -117,18 +117,23 @@ impl Lane<'_> {
             join_fold(&mut replay, fold, self.end, Totaller::join);
         }
 
-        let lane = replay.finish(self.end).0.finish();
+        self.sum([replay.finish(self.end).0.finish(), self.replay(self.before)])
+    }
+
+    /// The totals of lanes by path, and the number of calls that were cut.
+    fn sum(&self, lanes: [LaneTotals; 2]) -> Totals {
+        let mut cut = 0_u64;
         let (mut tree, mut pending) = (PathTree::default(), Pending::default());
-        for lane in [lane, self.replay(self.before)] {
+        for lane in lanes {
             let paths = tree.add_tree(&lane.tree);
             pending.add_all(lane.pending, &paths);
-            cut += lane.cut;
+            cut = cut.saturating_add(lane.cut);
         }
         pending.settle_spans(&mut tree);
         let end_ns = self.scale.ns(self.end);
         let ends: Vec<i64> =
             self.edges.iter().filter(|edge| !edge.begins).map(|edge| self.scale.ns(edge.ticks)).collect();
-        cut += pending.cut(&mut tree, |session| ends.get(session as usize).copied().unwrap_or(end_ns));
+        let open = pending.cut(&mut tree, |session| ends.get(session as usize).copied().unwrap_or(end_ns));
         tree.settle();
         let mut paths: Vec<Vec<u32>> = Vec::new();
         let mut totals = BTreeMap::new();
@@ -139,7 +144,7 @@ impl Lane<'_> {
             totals.insert(path.clone(), PathTotals { parent: None, ..node.clone() });
             paths.push(path);
         }
-        (cut, totals)
+        (cut.saturating_add(open), totals)
     }
 }
 
@@ -351,25 +356,79 @@ fn take<T>(all: &mut Vec<T>, random: &mut Random) -> T {
     all.swap_remove(index)
 }
 
-#[test]
-fn totals_may_take_over_at_any_event() {
+/// Cuts words between two events, into so many pieces or fewer.
+fn in_pieces(words: Vec<Word>, count: usize) -> Vec<Piece> {
+    let whole = [Piece { base: 0, words }];
+    let mut cuts: Vec<usize> = places(&whole, count).into_iter().map(|(_, word)| word).collect();
+    cuts.sort_unstable();
+    cuts.dedup();
+    let [Piece { words, .. }] = &whole;
+    let begins = std::iter::once(0).chain(cuts.iter().copied());
+    let ends = cuts.iter().copied().chain([words.len()]);
+    let piece = |(begin, end): (usize, usize)| Piece { base: 0, words: words[begin..end].to_vec() };
+    begins.zip(ends).filter(|(begin, end)| begin < end).map(piece).collect()
+}
+
+/// Has `work` done with a random lane, in pieces.
+fn with_random_lane(seed: u64, work: impl FnOnce(Lane<'_>, &[Piece])) {
     let regions = Regions::numbered(REGIONS as usize);
     let scale = TickScale::between(ClockPair { ticks: 0, ns: 0 }, ClockPair { ticks: 1000, ns: 1000 });
     // Some spans have their first part on another lane.
     let before: Vec<u64> = (0..3)
         .flat_map(|number| [&[span(number % REGIONS, number)][..], &end_of_part(number, number)].concat())
         .collect();
+    let edge = |ticks, begins| SessionEdge { ticks, begins };
+    let edges = if seed.is_multiple_of(3) {
+        vec![edge(SESSION_END, false), edge(SESSION_BEGIN, true)]
+    } else {
+        vec![]
+    };
+    let words = LaneEvents::random(seed).into_iter().map(Word::from_bits).collect();
+    let lane = Lane { regions: &regions, scale, end: 5000, before: &before, edges: &edges };
+    work(lane, &in_pieces(words, 1 + seed as usize % 3));
+}
+
+#[test]
+fn totals_may_take_over_at_any_event() {
     for seed in 0..400 {
-        let words = LaneEvents::random(seed).into_iter().map(Word::from_bits).collect();
-        let pieces = [Piece { base: 0, words }];
-        let edge = |ticks, begins| SessionEdge { ticks, begins };
-        let edges =
-            if seed % 3 == 0 { vec![edge(SESSION_END, false), edge(SESSION_BEGIN, true)] } else { vec![] };
-        let lane = Lane { regions: &regions, scale, end: 5000, before: &before, edges: &edges };
-        let whole = lane.totals_split_at(&pieces, None);
-        for place in places(&pieces, usize::MAX) {
-            let split = lane.totals_split_at(&pieces, Some(place));
-            assert!(split == whole, "seed {seed} split at {place:?}:\n{}", differences(&split, &whole));
-        }
+        with_random_lane(seed, |lane, pieces| {
+            let whole = lane.totals_split_at(pieces, None);
+            for place in places(pieces, usize::MAX) {
+                let split = lane.totals_split_at(pieces, Some(place));
+                assert!(split == whole, "seed {seed} split at {place:?}:\n{}", differences(&split, &whole));
+            }
+        });
     }
+}
+
+#[test]
+fn damaged_totals_do_no_harm() {
+    let mut random = Random(1);
+    let mut accepted = 0;
+    for seed in 0..3000 {
+        with_random_lane(seed, |lane, pieces| {
+            let mut replay = Replay::new(Totaller::new(lane.regions, lane.scale), lane.edges);
+            let Some((before, after)) = pieces.split_first() else { return };
+            replay.chunk(before.clone().chunk(0, 0));
+            let depth = replay.dead() + replay.open_frames() as u64;
+            let mut fold = Fold::new(1, depth, replay.last_ticks(), lane.edges);
+            for (piece, sequence) in after.iter().zip(1..) {
+                fold.chunk(piece.clone().chunk(sequence, depth));
+            }
+            let mut bytes = fold.to_fields().0;
+            for _ in 0..1 + random.below(3) {
+                let at = 4 * random.below(bytes.len() as u64 / 4) as usize;
+                let values = [0, 1, 7, u64::MAX, 1 << 63, i64::MAX as u64, random.below(u64::MAX)];
+                let value = values[random.below(values.len() as u64) as usize].to_le_bytes();
+                let len = (bytes.len() - at).min(if random.below(2) == 0 { 4 } else { 8 });
+                bytes[at..at + len].copy_from_slice(&value[..len]);
+            }
+            if let Some(fold) = Fold::from_fields(&mut FieldReader(&bytes), lane.edges) {
+                accepted += 1;
+                join_fold(&mut replay, fold, lane.end, Totaller::join);
+                lane.sum([replay.finish(lane.end).0.finish(), lane.replay(lane.before)]);
+            }
+        });
+    }
+    assert!(accepted > 1000, "{accepted} folds are few");
 }

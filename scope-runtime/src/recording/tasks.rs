@@ -19,7 +19,7 @@ use crate::clock::TickScale;
 use crate::profile::RegionId;
 use crate::recording::{CallRef, Parent};
 use crate::regions::Regions;
-use crate::replay::{Cut, Ended, Part, Poll, Visitor};
+use crate::replay::{Cut, Ended, Part, Poll, SetAside, Visitor};
 
 /// Index of a task in [`Tasks::tasks`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -170,7 +170,7 @@ pub(super) struct TaskCollector<'a> {
     lane: u32,
     calls: u32,
     open: Vec<Frame>,
-    aside: HashMap<u64, Vec<Suspended>>,
+    aside: SetAside<Suspended>,
     /// Begins of calls directly in spans that are open for the first time, by the span's position in
     /// `open`.
     in_spans: Vec<(usize, i64)>,
@@ -238,6 +238,18 @@ struct Aside {
     busy_ns: i64,
     parts: u64,
     is_span: bool,
+}
+
+impl Suspended {
+    /// It goes on.
+    fn frame(self, start_ns: i64) -> Frame {
+        match self {
+            Suspended::Call(aside @ Aside { index, region, is_span, .. }) => {
+                Frame::Call { index, region, aside: Some(aside), start_ns, is_span }
+            }
+            Suspended::Part(instance) => Frame::Poll { instance, start_ns },
+        }
+    }
 }
 
 impl<'a> TaskCollector<'a> {
@@ -349,7 +361,7 @@ impl<'a> TaskCollector<'a> {
     /// Adds a poll to an instance.
     fn add_poll(&mut self, instance: u32, start_ns: i64, end_ns: i64, busy_ns: i64) {
         let known = &mut self.found.instances[instance as usize];
-        known.busy_ns += busy_ns;
+        known.busy_ns = known.busy_ns.saturating_add(busy_ns);
         known.polls += 1;
         known.last = known.last.max((end_ns, self.lane));
         self.found.polls.push(PollInterval { run: RunId(instance), lane: self.lane, start_ns, end_ns });
@@ -367,7 +379,7 @@ impl<'a> TaskCollector<'a> {
             Frame::Call { index, region, aside, start_ns, is_span } => {
                 let new = Aside { index, region, first_ns: start_ns, busy_ns: 0, parts: 0, is_span };
                 let before = aside.unwrap_or(new);
-                let busy_ns = before.busy_ns + end_ns - start_ns;
+                let busy_ns = before.busy_ns.saturating_add(end_ns - start_ns);
                 Some((Aside { busy_ns, parts: before.parts + 1, ..before }, end_ns))
             }
             Frame::Poll { .. } => None,
@@ -494,16 +506,32 @@ impl Visitor for TaskCollector<'_> {
             }
             _ => self.close_part(at).map(|(call, _)| Suspended::Call(call)),
         };
-        self.aside.entry(instance).or_default().extend(suspended);
+        if let Some(suspended) = suspended {
+            self.aside.push(instance, suspended);
+        }
     }
 
     fn resume(&mut self, instance: u64, at: u64) {
         let start_ns = self.scale.ns(at);
-        match self.aside.get_mut(&instance).and_then(Vec::pop) {
-            Some(Suspended::Call(aside @ Aside { index, region, is_span, .. })) => {
-                self.open.push(Frame::Call { index, region, aside: Some(aside), start_ns, is_span });
+        let frame = self.aside.pop(instance).map(|suspended| suspended.frame(start_ns));
+        self.open.extend(frame);
+    }
+
+    fn end_aside(&mut self, instance: u64, span: Option<u64>, at: u64) {
+        let end_ns = self.scale.ns(at);
+        match self.aside.take_innermost(instance) {
+            // What ran in totals is no poll that is known.
+            Some(Suspended::Part(part)) => {
+                let known = &mut self.found.instances[part as usize];
+                known.last = known.last.max((end_ns, self.lane));
             }
-            Some(Suspended::Part(instance)) => self.open.push(Frame::Poll { instance, start_ns }),
+            Some(call) => {
+                self.open.push(call.frame(end_ns));
+                match span {
+                    Some(span) => self.end_part(span, at),
+                    None => self.leave(at, Cut::No),
+                }
+            }
             None => {}
         }
     }

@@ -36,7 +36,7 @@ impl Recording {
             let cut_here = result.totals_begin.map(|ticks| self.scale.ns(ticks));
             profile.timeline_end_ns = profile.timeline_end_ns.into_iter().chain(cut_here).min();
             is_async |= totals.is_async;
-            profile.open_calls += totals.cut;
+            profile.open_calls = profile.open_calls.saturating_add(totals.cut);
             let paths = tree.add_tree(&totals.tree);
             pending.add_all(totals.pending, &paths);
             let in_tree = |PathId(path): PathId| paths[path as usize];
@@ -45,7 +45,7 @@ impl Recording {
             }
             let calls = totals.collectives.into_iter();
             profile.collectives.extend(calls.map(|call| CollectiveCall { path: in_tree(call.path), ..call }));
-            profile.faulty_calls += end.faulty;
+            profile.faulty_calls = profile.faulty_calls.saturating_add(end.faulty);
             last_ticks = last_ticks.max(end.last_ticks);
             let first_ticks = end.first_ticks.unwrap_or(raw.start_ticks).min(raw.start_ticks);
             profile.lanes.push(Lane {
@@ -65,7 +65,8 @@ impl Recording {
         profile.end_ns = self.scale.ns(last_ticks);
         pending.settle_spans(&mut tree);
         if self.is_async {
-            profile.open_calls += self.cut_pending(pending, &mut tree, profile.end_ns);
+            let cut = self.cut_pending(pending, &mut tree, profile.end_ns);
+            profile.open_calls = profile.open_calls.saturating_add(cut);
         }
         profile.paths = self.regions.keep_called(tree);
         profile.regions = self.regions.called().to_vec();

@@ -1,11 +1,9 @@
 //! Takes the calls of a lane, in the order in which they were entered.
 
-use std::collections::HashMap;
-
 use crate::profile::RegionId;
 use crate::recording::tasks::{RunId, Tasks};
 use crate::recording::{Call, CallRef, Parent, Recording};
-use crate::replay::{Cut, Ended, Part, Poll, Visitor};
+use crate::replay::{Cut, Ended, Part, Poll, SetAside, Visitor};
 
 /// Takes the calls of a lane while these are read, so that they need not be in memory all at once.
 pub trait CallSink {
@@ -49,8 +47,7 @@ pub(in crate::recording) struct CallCollector<'a, S: CallSink> {
     /// Number of calls so far.
     calls: u32,
     open: Vec<Frame<S::Open>>,
-    /// Calls that were set aside, by instance.
-    aside: HashMap<u64, Vec<Frame<S::Open>>>,
+    aside: SetAside<Frame<S::Open>>,
 }
 
 #[derive(Clone, Copy)]
@@ -167,11 +164,17 @@ impl<S: CallSink> Visitor for CallCollector<'_, S> {
     }
 
     fn suspend(&mut self, instance: u64, _at: u64) {
-        self.aside.entry(instance).or_default().extend(self.open.pop());
+        if let Some(frame) = self.open.pop() {
+            self.aside.push(instance, frame);
+        }
     }
 
     fn resume(&mut self, instance: u64, _at: u64) {
-        let aside = self.aside.get_mut(&instance).and_then(Vec::pop);
-        self.open.push(aside.unwrap_or(Frame::Unknown));
+        self.open.push(self.aside.pop(instance).unwrap_or(Frame::Unknown));
+    }
+
+    fn end_aside(&mut self, instance: u64, _span: Option<u64>, at: u64) {
+        self.open.push(self.aside.take_innermost(instance).unwrap_or(Frame::Unknown));
+        self.leave(at, Cut::No);
     }
 }

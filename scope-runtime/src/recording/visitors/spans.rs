@@ -83,7 +83,7 @@ impl Unsettled {
     fn add_owed(&mut self, path: PathId, more: &Whole) {
         let (_, owed) = self.owed.get_or_insert((path, longer(0, false)));
         owed.wall_ns = owed.wall_ns.saturating_add(more.wall_ns);
-        owed.open += more.open;
+        owed.open = owed.open.saturating_add(more.open);
     }
 
     fn settle(self, tree: &mut PathTree) {
@@ -91,7 +91,7 @@ impl Unsettled {
             tree.add_whole(self.first.map_or(path, |(path, _)| path), &owed);
         }
         if let Some((path, start_ns)) = self.first {
-            tree.note_duration(path, self.last_ns - start_ns);
+            tree.note_duration(path, self.last_ns.saturating_sub(start_ns));
         }
     }
 }

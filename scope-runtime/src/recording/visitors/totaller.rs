@@ -11,7 +11,7 @@ use crate::fold::{Begun, Folded, Origin, Owed, Parent};
 use crate::profile::{CollectiveCall, MessageKind, MessageSizes};
 use crate::recording::visitors::spans::{UnsettledSpans, counted, longer};
 use crate::regions::Regions;
-use crate::replay::{Collective, Cut, Ended, Message, Part, Poll, Visitor};
+use crate::replay::{Collective, Cut, Ended, Message, Part, Poll, SetAside, Visitor};
 use crate::totals::{PathId, PathTotals, PathTree, Whole};
 
 /// Adds the calls of a lane to a tree of paths. Region ids in it are those of [`Regions`].
@@ -32,7 +32,7 @@ pub(in crate::recording) struct Totaller<'a> {
     /// Positions in `open` of parts of spans, with the span's number where it is not the first part.
     parts: Vec<(usize, Option<u64>)>,
     /// Calls that were set aside, by instance.
-    aside: HashMap<u64, Vec<Aside>>,
+    aside: SetAside<Aside>,
 }
 
 /// A call that was set aside.
@@ -118,7 +118,7 @@ pub(in crate::recording) struct Pending {
 impl Pending {
     fn add(&mut self, path: PathId, session: u32, count: i64, start_ns: i64) {
         let (begun, starts_ns) = self.begun.entry((path, session)).or_default();
-        *begun += count;
+        *begun = begun.wrapping_add(count);
         *starts_ns = starts_ns.wrapping_add(start_ns.wrapping_mul(count.signum()));
     }
 
@@ -166,18 +166,19 @@ impl Pending {
         let region = |path: &PathId| tree.nodes()[path.0 as usize].region;
         let ended: Vec<_> =
             self.begun.iter().filter(|(_, sums)| sums.0 < 0).map(|(&key, &sums)| (key, sums)).collect();
-        for ((path, session), (mut ends, mut starts_ns)) in ended {
+        for ((path, session), (ends, mut starts_ns)) in ended {
+            let mut left = ends.saturating_neg();
             let same = |key: &(PathId, u32)| key.1 == session && region(&key.0) == region(&path);
             for (_, (begun, sum_ns)) in
                 self.begun.iter_mut().filter(|(key, (begun, _))| same(key) && *begun > 0)
             {
-                let moved = (-ends).min(*begun);
-                let part_ns = if moved == -ends { starts_ns } else { starts_ns / -ends * moved };
+                let moved = left.min(*begun);
+                let part_ns = if moved == left { starts_ns } else { (starts_ns / left).wrapping_mul(moved) };
                 *begun -= moved;
                 *sum_ns = sum_ns.wrapping_add(part_ns);
-                ends += moved;
+                left -= moved;
                 starts_ns = starts_ns.wrapping_sub(part_ns);
-                if ends == 0 {
+                if left == 0 {
                     break;
                 }
             }
@@ -257,13 +258,16 @@ impl<'a> Totaller<'a> {
             folded.nodes.iter().map(|node| self.scale.signed_span_ns(node.elsewhere)).collect();
         for node in &folded.nodes {
             if let Parent::Node(parent) = node.parent {
-                children_ns[parent as usize] += ns(node.inclusive);
+                let children_ns = &mut children_ns[parent as usize];
+                *children_ns = children_ns.saturating_add(ns(node.inclusive));
             }
         }
-        let index_of = |depth: u64| depth.checked_sub(dead + 1).and_then(|index| usize::try_from(index).ok());
+        let index_of = |depth: u64| {
+            depth.checked_sub(dead)?.checked_sub(1).and_then(|index| usize::try_from(index).ok())
+        };
         for (&depth, &ticks) in &folded.inherited_elsewhere {
             if let Some(call) = index_of(depth).and_then(|index| self.open.get_mut(index)) {
-                call.children_ns += self.scale.signed_span_ns(ticks);
+                call.children_ns = call.children_ns.saturating_add(self.scale.signed_span_ns(ticks));
             }
         }
         let first_poll = self.polls.first().copied().into_iter().chain(self.parts.first().map(|part| part.0));
@@ -278,7 +282,7 @@ impl<'a> Totaller<'a> {
                 Parent::Inherited(depth) => {
                     let frame = index_of(depth).and_then(|index| self.open.get_mut(index));
                     frame.map(|frame| {
-                        frame.children_ns += inclusive_ns;
+                        frame.children_ns = frame.children_ns.saturating_add(inclusive_ns);
                         frame.path
                     })
                 }
@@ -293,11 +297,11 @@ impl<'a> Totaller<'a> {
             let held = held.get(&number);
             let path = held.copied().flatten().unwrap_or_else(|| self.totals.tree.step(parent, region));
             paths.push(path);
-            self.totals.cut += node.cut;
+            self.totals.cut = self.totals.cut.saturating_add(node.cut);
             if held == Some(&None) {
                 // Where it began is missing.
                 self.totals.tree.add_whole(path, &Whole::one(inclusive_ns, false, false));
-                self.totals.tree.add_part(path, inclusive_ns, inclusive_ns - children_ns);
+                self.totals.tree.add_part(path, inclusive_ns, inclusive_ns.saturating_sub(children_ns));
                 continue;
             }
             self.totals.tree.add_totals(
@@ -309,8 +313,8 @@ impl<'a> Totaller<'a> {
                     open: node.cut,
                     cancelled: node.cancelled,
                     inclusive_ns,
-                    self_ns: inclusive_ns - children_ns,
-                    wall_ns: inclusive_ns + self.scale.signed_span_ns(node.waited),
+                    self_ns: inclusive_ns.saturating_sub(children_ns),
+                    wall_ns: inclusive_ns.saturating_add(self.scale.signed_span_ns(node.waited)),
                     // Durations that are not known yet come from `unsettled`.
                     min_ns: if node.min > node.max { i64::MAX } else { ns(node.min) },
                     max_ns: ns(node.max),
@@ -335,7 +339,7 @@ impl<'a> Totaller<'a> {
         for (&instance, span) in &folded.unsettled {
             let last_ns = self.scale.ns(span.last);
             if let Some(Owed { node, ticks, cut }) = span.owed {
-                self.totals.cut += u64::from(cut);
+                self.totals.cut = self.totals.cut.saturating_add(cut.into());
                 self.lengthen(instance, paths[node as usize], self.scale.signed_span_ns(ticks), cut);
             }
             match span.first {
@@ -356,11 +360,7 @@ impl<'a> Totaller<'a> {
     fn path_of(&self, origin: Origin, dead: u64) -> Option<PathId> {
         let at = |index: u64| usize::try_from(index).ok();
         match origin {
-            Origin::Aside(instance, nth) => {
-                let aside = self.aside.get(&instance)?;
-                let innermost = (aside.len() as u64).checked_sub(1)?;
-                aside.get(at(innermost.checked_sub(nth)?)?).map(|call| call.path)
-            }
+            Origin::Aside(instance, nth) => self.aside.nth(instance, nth).map(|call| call.path),
             Origin::Open(depth) => {
                 self.open.get(at(depth.checked_sub(dead)?.checked_sub(1)?)?).map(|call| call.path)
             }
@@ -370,7 +370,7 @@ impl<'a> Totaller<'a> {
     fn add_begun(&mut self, path: PathId, session: u32, begun: &Begun) {
         let starts_ns = self.scale.sum_ns(begun.count, begun.starts);
         let (count, sum_ns) = self.totals.pending.begun.entry((path, session)).or_default();
-        *count += begun.count;
+        *count = count.wrapping_add(begun.count);
         *sum_ns = sum_ns.wrapping_add(starts_ns);
     }
 
@@ -380,7 +380,7 @@ impl<'a> Totaller<'a> {
         let frame = self.open.pop()?;
         let duration_ns = self.scale.ns(at) - frame.start_ns;
         if let Some(around) = self.open.last_mut() {
-            around.children_ns += duration_ns;
+            around.children_ns = around.children_ns.wrapping_add(duration_ns);
         }
         Some((frame, duration_ns))
     }
@@ -389,7 +389,7 @@ impl<'a> Totaller<'a> {
     /// begin and end where it is the first.
     fn close_span_part(&mut self, instance: Option<u64>, at: u64, open: bool) -> Option<(PathId, i64, i64)> {
         let (frame, duration_ns) = self.close_part(at)?;
-        self.totals.tree.add_part(frame.path, duration_ns, duration_ns - frame.children_ns);
+        self.totals.tree.add_part(frame.path, duration_ns, duration_ns.wrapping_sub(frame.children_ns));
         let end_ns = frame.start_ns + duration_ns;
         let Some(instance) = instance else { return Some((frame.path, frame.first_ns, end_ns)) };
         self.lengthen(instance, frame.path, end_ns - frame.first_ns, open);
@@ -403,6 +403,12 @@ impl<'a> Totaller<'a> {
             Some(counted) => self.totals.tree.add_whole(counted, &longer(wall_ns, open)),
             None => self.totals.pending.spans.owe(instance, path, wall_ns, open),
         }
+    }
+
+    /// A call that was set aside is the innermost frame again.
+    fn go_on(&mut self, Aside { path, first_ns, part }: Aside, at: u64) {
+        self.parts.extend(part.map(|instance| (self.open.len(), instance)));
+        self.open.push(OpenPath { path, first_ns, start_ns: self.scale.ns(at), children_ns: 0 });
     }
 
     /// The number of the span whose part is the innermost frame, if one is, as in `parts`.
@@ -474,13 +480,13 @@ impl Visitor for Totaller<'_> {
     fn leave(&mut self, at: u64, cut: Cut) {
         let open = cut == Cut::Open;
         if let Some(Some(instance)) = self.pop_part() {
-            self.totals.cut += u64::from(open);
+            self.totals.cut = self.totals.cut.saturating_add(open.into());
             self.close_span_part(Some(instance), at, open);
             let at_ns = self.scale.ns(at);
             return self.totals.pending.spans.end(instance, at_ns, &mut self.totals.tree);
         }
         let Some((call, duration_ns)) = self.close_part(at) else { return };
-        let self_ns = duration_ns - call.children_ns;
+        let self_ns = duration_ns.wrapping_sub(call.children_ns);
         if call.first_ns == call.start_ns && !open {
             self.add_call(call.path, duration_ns, self_ns);
         } else {
@@ -488,7 +494,7 @@ impl Visitor for Totaller<'_> {
             let wall_ns = call.start_ns + duration_ns - call.first_ns;
             self.totals.tree.add_whole(call.path, &Whole::one(wall_ns, open, false));
         }
-        self.totals.cut += u64::from(open);
+        self.totals.cut = self.totals.cut.saturating_add(open.into());
     }
 
     #[inline(always)]
@@ -523,7 +529,7 @@ impl Visitor for Totaller<'_> {
         let Some((OpenPath { path, start_ns, children_ns, .. }, duration_ns)) = self.close_part(at) else {
             return;
         };
-        self.totals.tree.add_part(path, duration_ns, duration_ns - children_ns);
+        self.totals.tree.add_part(path, duration_ns, duration_ns.wrapping_sub(children_ns));
         if let Some(ended) = ended {
             let first_ns = self.scale.ns(ended.start);
             self.totals.pending.add(path, ended.session, -1, first_ns);
@@ -548,17 +554,23 @@ impl Visitor for Totaller<'_> {
     fn suspend(&mut self, instance: u64, at: u64) {
         let part = self.pop_part();
         if let Some((OpenPath { path, first_ns, children_ns, .. }, duration_ns)) = self.close_part(at) {
-            self.totals.tree.add_part(path, duration_ns, duration_ns - children_ns);
-            self.aside.entry(instance).or_default().push(Aside { path, first_ns, part });
+            self.totals.tree.add_part(path, duration_ns, duration_ns.wrapping_sub(children_ns));
+            self.aside.push(instance, Aside { path, first_ns, part });
         }
     }
 
     fn resume(&mut self, instance: u64, at: u64) {
-        let aside = self.aside.get_mut(&instance).and_then(Vec::pop);
-        if let Some(Aside { path, first_ns, part }) = aside {
-            self.parts.extend(part.map(|instance| (self.open.len(), instance)));
-            let start_ns = self.scale.ns(at);
-            self.open.push(OpenPath { path, first_ns, start_ns, children_ns: 0 });
+        if let Some(call) = self.aside.pop(instance) {
+            self.go_on(call, at);
+        }
+    }
+
+    fn end_aside(&mut self, instance: u64, span: Option<u64>, at: u64) {
+        let Some(call) = self.aside.take_innermost(instance) else { return };
+        self.go_on(call, at);
+        match span {
+            Some(span) => self.end_part(span, at),
+            None => self.leave(at, Cut::No),
         }
     }
 }
