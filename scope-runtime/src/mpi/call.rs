@@ -5,14 +5,14 @@ use std::ffi::{CString, c_int};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 
-use mpi_sys::{MPI_Comm, MPI_Datatype, PMPI_Type_size, RSMPI_DATATYPE_NULL};
+use mpi_sys::{MPI_Comm, MPI_Count, MPI_Datatype, PMPI_Type_size_x, RSMPI_DATATYPE_NULL};
 
 use super::communicators::{self, Peers};
 use crate::format::{code, message_word};
 use crate::lane::{self, Guard, OFF, STATE};
 use crate::profile::MessageKind;
 use crate::region::Site;
-use crate::{environment, report};
+use crate::{environment, os, report};
 
 thread_local! {
     /// Whether the thread is inside a call: what MPI calls itself is not the program's.
@@ -63,7 +63,7 @@ fn are_recorded() -> bool {
 /// before them. Each is a region. What is done beside the call, where that is recorded: nothing (`only`),
 /// something `before` it, or `after` it when it has succeeded; `collective`, with the communicator first,
 /// before it and with its number behind it; `begins` the same for one that is waited for later; `around`,
-/// which calls `real` itself. The static has all of them.
+/// which calls `real` itself. The static lists the functions.
 macro_rules! calls {
     (static $table:ident; $($calls:tt)*) => {
         $crate::mpi::call::functions! { linked "" static $table; $($calls)* }
@@ -98,6 +98,8 @@ macro_rules! counted {
                 type Count = std::ffi::c_int;
                 #[allow(dead_code, reason = "not all lists have places")]
                 type Displacement = std::ffi::c_int;
+                #[allow(dead_code, reason = "hardly any has sizes")]
+                type Size = mpi_sys::MPI_Aint;
 
                 $crate::mpi::call::functions! { $way "" static ALL; $($calls)* }
             }
@@ -108,6 +110,8 @@ macro_rules! counted {
                 type Count = mpi_sys::MPI_Count;
                 #[allow(dead_code, reason = "not all lists have places")]
                 type Displacement = mpi_sys::MPI_Aint;
+                #[allow(dead_code, reason = "hardly any has sizes")]
+                type Size = mpi_sys::MPI_Count;
 
                 $crate::mpi::call::functions! { late "_c" static ALL; $($calls)* }
             }
@@ -121,7 +125,7 @@ pub(super) use counted;
 macro_rules! functions {
     ($way:ident $suffix:literal static $table:ident;
         $( fn $name:ident($($arg:ident: $ty:ty),* $(,)?) $kind:ident $body:tt )*) => {
-        #[cfg_attr(not(target_env = "gnu"), allow(dead_code))]
+        #[allow(dead_code, reason = "only where calls from Fortran are led here")]
         pub(in crate::mpi) static $table: &[$crate::mpi::call::Function] =
             &[$($crate::mpi::call::function!($name $suffix)),*];
         $(
@@ -159,20 +163,26 @@ macro_rules! linked {
 }
 pub(super) use linked;
 
-/// The library's function as `real`, looked up when it is called, since not every library has it.
+/// The library's function as `real`, which came with version 4 of MPI: it is looked up when it is called where
+/// the library that this is built with is older.
 macro_rules! late {
     ($name:expr, ($($arg:ident: $ty:ty),*)) => {
         #[allow(clippy::too_many_arguments, reason = "MPI has them")]
         unsafe fn real($($arg: $ty),*) -> std::ffi::c_int {
+            if const { mpi_sys::MPI_VERSION >= 4 } {
+                unsafe extern "C" {
+                    #[link_name = $name]
+                    fn linked($($arg: $ty),*) -> std::ffi::c_int;
+                }
+                // SAFETY: the caller vouches for the arguments.
+                return unsafe { linked($($arg),*) };
+            }
             static REAL: $crate::mpi::call::Late = $crate::mpi::call::Late::new($name);
-            match REAL.get() {
-                // SAFETY: the function has this signature; for its arguments the caller vouches.
-                Some(address) => unsafe {
-                    std::mem::transmute::<*const (), unsafe extern "C" fn($($ty),*) -> std::ffi::c_int>(address)(
-                        $($arg),*
-                    )
-                },
-                None => mpi_sys::MPI_ERR_OTHER as std::ffi::c_int,
+            // SAFETY: the function has this signature; for its arguments the caller vouches.
+            unsafe {
+                std::mem::transmute::<*const (), unsafe extern "C" fn($($ty),*) -> std::ffi::c_int>(REAL.get())(
+                    $($arg),*
+                )
             }
         }
     };
@@ -190,25 +200,24 @@ impl Late {
         Late { name, address: AtomicPtr::new(std::ptr::null_mut()) }
     }
 
-    pub(super) fn get(&self) -> Option<*const ()> {
+    /// Without this library's function the program would not have begun, or have stopped here.
+    pub(super) fn get(&self) -> *const () {
         let known = self.address.load(Relaxed);
         if !known.is_null() {
-            return Some(known);
+            return known;
         }
         let name = CString::new(self.name).expect("a name of a function has no zero in it");
-        // SAFETY: the name ends by 0.
-        let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) }.cast::<()>();
-        if found.is_null() {
+        let Some(found) = os::function_of_program(&name) else {
             report(format_args!("the MPI library of this program has no `{}`", self.name));
-            return None;
-        }
-        self.address.store(found, Relaxed);
-        Some(found)
+            std::process::abort();
+        };
+        self.address.store(found.as_ptr(), Relaxed);
+        found.as_ptr()
     }
 }
 
 /// A function of MPI that is defined here in front of the library's.
-#[cfg_attr(not(target_env = "gnu"), allow(dead_code))]
+#[allow(dead_code, reason = "only where calls from Fortran are led here")]
 pub(super) struct Function {
     /// The name of the library's.
     pub(super) name: &'static str,
@@ -290,10 +299,10 @@ pub(super) fn size(count: impl Into<i64>, datatype: MPI_Datatype) -> u64 {
     if datatype == unsafe { RSMPI_DATATYPE_NULL } {
         return 0;
     }
-    let mut bytes = 0;
+    let mut bytes: MPI_Count = 0;
     // SAFETY: the caller of MPI has given the type with this count, so it is one; the rest is ours.
-    unsafe { PMPI_Type_size(datatype, &raw mut bytes) };
-    count * u64::try_from(bytes).unwrap_or(0)
+    unsafe { PMPI_Type_size_x(datatype, &raw mut bytes) };
+    count.saturating_mul(u64::try_from(bytes).unwrap_or(0))
 }
 
 /// Records a message of the innermost call.

@@ -544,7 +544,7 @@ counted! {
     }
     fn MPI_Rput(
         origin_addr: *const c_void, origin_count: Count, origin_datatype: MPI_Datatype, target_rank: c_int,
-        target_disp: MPI_Aint, target_cout: Count, target_datatype: MPI_Datatype, win: MPI_Win,
+        target_disp: MPI_Aint, target_count: Count, target_datatype: MPI_Datatype, win: MPI_Win,
         request: *mut MPI_Request,
     ) before {
         access(MessageKind::Sent, win, target_rank, size(origin_count, origin_datatype));
@@ -819,10 +819,10 @@ counted! {
     ) only {}
     fn MPI_Pack_external(
         datarep: *const c_char, inbuf: *const c_void, incount: Count, datatype: MPI_Datatype,
-        outbuf: *mut c_void, outsize: MPI_Aint, position: *mut MPI_Aint,
+        outbuf: *mut c_void, outsize: Size, position: *mut Size,
     ) only {}
     fn MPI_Unpack_external(
-        datarep: *const c_char, inbuf: *const c_void, insize: MPI_Aint, position: *mut MPI_Aint,
+        datarep: *const c_char, inbuf: *const c_void, insize: Size, position: *mut Size,
         outbuf: *mut c_void, outcount: Count, datatype: MPI_Datatype,
     ) only {}
     fn MPI_Reduce_local(

@@ -1,11 +1,14 @@
-//! Functions that came with version 4 of MPI. Not counted are what a persistent collective operation moves, and
-//! what `MPI_Isendrecv` receives: the status that MPICH gives for it says nothing of that.
+//! Functions that came with version 4 of MPI. Not counted are what persistent collective and partitioned
+//! operations move, and what `MPI_Isendrecv` receives: the status that MPICH gives for it says nothing of that.
 
-use std::ffi::{c_int, c_void};
+use std::ffi::{c_char, c_int, c_void};
 
-use mpi_sys::{MPI_Aint, MPI_Comm, MPI_Count, MPI_Datatype, MPI_Info, MPI_Op, MPI_Request};
+use mpi_sys::{
+    MPI_Aint, MPI_Comm, MPI_Count, MPI_Datatype, MPI_Errhandler, MPI_Group, MPI_Info, MPI_Op, MPI_Request,
+};
 
 use super::call::{calls_of_4, sent};
+use super::communicators::{begun, made};
 
 // Messages between two ranks.
 calls_of_4! {
@@ -145,4 +148,26 @@ calls_of_4! {
 calls_of_4! {
     static PERSISTENT;
     fn MPI_Barrier_init(comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request) only {}
+}
+
+// Communicators.
+calls_of_4! {
+    static COMMUNICATORS;
+    fn MPI_Comm_idup_with_info(
+        comm: MPI_Comm, info: MPI_Info, newcomm: *mut MPI_Comm, request: *mut MPI_Request,
+    ) after {
+        begun(newcomm, comm);
+    }
+    fn MPI_Comm_create_from_group(
+        group: MPI_Group, stringtag: *const c_char, info: MPI_Info, errhandler: MPI_Errhandler,
+        newcomm: *mut MPI_Comm,
+    ) after {
+        made(newcomm);
+    }
+    fn MPI_Intercomm_create_from_groups(
+        local_group: MPI_Group, local_leader: c_int, remote_group: MPI_Group, remote_leader: c_int,
+        stringtag: *const c_char, info: MPI_Info, errhandler: MPI_Errhandler, newintercomm: *mut MPI_Comm,
+    ) after {
+        made(newintercomm);
+    }
 }

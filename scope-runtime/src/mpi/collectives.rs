@@ -16,9 +16,9 @@ use super::communicators::{is_inter, peers};
 use crate::profile::MessageKind;
 
 /// A number of items, of 32 bits or large.
-pub(super) trait Count: Copy + Default + Into<i64> {}
+pub(super) trait Items: Copy + Default + Into<i64> {}
 
-impl<T: Copy + Default + Into<i64>> Count for T {}
+impl<T: Copy + Default + Into<i64>> Items for T {}
 
 /// Records bytes that all ranks share.
 pub(super) fn shared(comm: MPI_Comm, bytes: u64) {
@@ -36,7 +36,7 @@ pub(super) fn with_root(comm: MPI_Comm, root: c_int, bytes: u64) {
 
 /// Records what is gathered on one rank: the part of this one, which has it in the receive buffer where
 /// the send buffer says so.
-pub(super) fn gathered<C: Count>(
+pub(super) fn gathered<C: Items>(
     comm: MPI_Comm,
     root: c_int,
     (buffer, count, datatype): (*const c_void, C, MPI_Datatype),
@@ -50,7 +50,7 @@ pub(super) fn gathered<C: Count>(
 
 /// Records what is scattered from one rank: the part of this one, which stays in the send buffer where the
 /// receive buffer says so.
-pub(super) fn scattered<C: Count>(
+pub(super) fn scattered<C: Items>(
     comm: MPI_Comm,
     root: c_int,
     own: (C, MPI_Datatype),
@@ -61,7 +61,7 @@ pub(super) fn scattered<C: Count>(
 
 /// Records what a rank hands in, `parts` times: the bytes of its send buffer or, where that is the receive
 /// buffer, of that one.
-pub(super) fn handed_in<C: Count>(
+pub(super) fn handed_in<C: Items>(
     comm: MPI_Comm,
     (buffer, count, datatype): (*const c_void, C, MPI_Datatype),
     other: (C, MPI_Datatype),
@@ -77,7 +77,7 @@ pub(super) fn handed_in<C: Count>(
 ///
 /// # Safety
 /// The lists have as many items as the communicator has ranks, as far as they count.
-pub(super) unsafe fn handed_in_parts<C: Count>(
+pub(super) unsafe fn handed_in_parts<C: Items>(
     comm: MPI_Comm,
     (buffer, counts, datatype): (*const c_void, *const C, MPI_Datatype),
     other: (*const C, MPI_Datatype),
@@ -93,7 +93,7 @@ pub(super) unsafe fn handed_in_parts<C: Count>(
 ///
 /// # Safety
 /// As above.
-pub(super) unsafe fn handed_in_types<C: Count>(
+pub(super) unsafe fn handed_in_types<C: Items>(
     comm: MPI_Comm,
     (buffer, counts, datatypes): (*const c_void, *const C, *const MPI_Datatype),
     other: (*const C, *const MPI_Datatype),
@@ -115,7 +115,7 @@ fn in_use<T>(buffer: *const c_void, own: T, other: T) -> T {
 ///
 /// # Safety
 /// As above.
-pub(super) unsafe fn own_part<C: Count>(
+pub(super) unsafe fn own_part<C: Items>(
     comm: MPI_Comm,
     buffer: *const c_void,
     counts: *const C,
@@ -136,7 +136,7 @@ pub(super) unsafe fn own_part<C: Count>(
 ///
 /// # Safety
 /// There are as many counts as `parts` says.
-pub(super) unsafe fn sum_of(counts: *const impl Count, datatype: MPI_Datatype, parts: c_int) -> u64 {
+pub(super) unsafe fn sum_of(counts: *const impl Items, datatype: MPI_Datatype, parts: c_int) -> u64 {
     // SAFETY: the caller vouches for it.
     let counts = unsafe { list(counts, parts) };
     let items: u64 = counts.iter().map(|&count| u64::try_from(count.into()).unwrap_or(0)).sum();
@@ -148,7 +148,7 @@ pub(super) unsafe fn sum_of(counts: *const impl Count, datatype: MPI_Datatype, p
 /// # Safety
 /// There are as many of both as `parts` says.
 pub(super) unsafe fn sum_of_types(
-    counts: *const impl Count,
+    counts: *const impl Items,
     datatypes: *const MPI_Datatype,
     parts: c_int,
 ) -> u64 {

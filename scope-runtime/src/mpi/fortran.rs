@@ -38,6 +38,7 @@ fn functions() -> impl Iterator<Item = &'static Function> {
         calls_of_4::persistent::plain::ALL,
         calls_of_4::persistent::large::ALL,
         calls_of_4::PERSISTENT,
+        calls_of_4::COMMUNICATORS,
         job::BEGIN_AND_END,
         receives::receives::plain::ALL,
         receives::receives::large::ALL,

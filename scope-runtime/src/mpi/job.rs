@@ -49,7 +49,7 @@ static TOTALS: Mutex<Option<JobTotals>> = Mutex::new(None);
 const TIMEOUT_AT_BEGIN: Duration = Duration::from_secs(2);
 
 /// The functions of MPI that are defined here.
-#[cfg_attr(not(target_env = "gnu"), allow(dead_code))]
+#[allow(dead_code, reason = "only where calls from Fortran are led here")]
 pub(super) static BEGIN_AND_END: &[Function] =
     &[function!(MPI_Init), function!(MPI_Init_thread), function!(MPI_Finalize)];
 

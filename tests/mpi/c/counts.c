@@ -49,6 +49,13 @@ int main(void) {
     CALL(MPI_Alltoallw)(sent, mine, sent_from, types, received, counts, places, types, all);
     CALL(MPI_Reduce_scatter_block)(received, sent, 1, MPI_INT, MPI_SUM, all);
 
+    /* A type that is longer than 32 bits can say; with itself alone a rank moves nothing. */
+    MPI_Datatype gib, three_gib;
+    MPI_Type_contiguous(1 << 30, MPI_BYTE, &gib);
+    MPI_Type_contiguous(3, gib, &three_gib);
+    MPI_Type_commit(&three_gib);
+    CALL(MPI_Bcast)(sent, 1, three_gib, 0, MPI_COMM_SELF);
+
     MPI_Win window;
     CALL(MPI_Win_create)(sent, sizeof sent, sizeof(int), MPI_INFO_NULL, all, &window);
     MPI_Win_fence(0, window);

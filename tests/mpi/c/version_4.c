@@ -20,5 +20,8 @@ int main(void) {
     MPI_Start(&request);
     MPI_Wait(&request, MPI_STATUS_IGNORE);
     MPI_Request_free(&request);
+    MPI_Comm copy;
+    MPI_Comm_idup_with_info(MPI_COMM_WORLD, MPI_INFO_NULL, &copy, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
     return MPI_Finalize();
 }
