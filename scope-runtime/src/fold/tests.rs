@@ -1,6 +1,6 @@
 use super::*;
 use crate::format::events::*;
-use crate::format::{code, message_word};
+use crate::format::{FieldReader, code, message_word};
 
 fn chunk(sequence: u64, depth: u64, words: &[u64]) -> ChunkWords<impl Iterator<Item = Word> + '_> {
     ChunkWords { sequence, depth, base: 0, words: words.iter().copied().map(Word::from_bits) }
