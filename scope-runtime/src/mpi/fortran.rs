@@ -7,12 +7,14 @@
 
 mod elf;
 
+use std::collections::HashMap;
+
 use super::call::Function;
 use super::{calls, calls_of_4, job, receives};
 use elf::Redirection;
 
-/// Every function that is defined in front of the library's.
-fn functions() -> impl Iterator<Item = &'static Function> {
+/// The address of every function that is defined in front of the library's, by the name of that.
+fn functions() -> HashMap<&'static [u8], usize> {
     let tables = [
         calls::messages::plain::ALL,
         calls::messages::large::ALL,
@@ -44,7 +46,8 @@ fn functions() -> impl Iterator<Item = &'static Function> {
         receives::receives::large::ALL,
         receives::RECEIVES,
     ];
-    tables.into_iter().flatten()
+    let address = |function: &Function| (function.name.as_bytes(), function.own as usize);
+    tables.into_iter().flatten().map(address).collect()
 }
 
 /// Led here before the program begins.
@@ -56,6 +59,5 @@ static AT_START: extern "C" fn() = redirect;
 const LIBRARIES: [&str; 4] = ["libmpi_mpifh", "libmpi_usempi", "libmpichf", "libmpifort"];
 
 extern "C" fn redirect() {
-    let functions = functions().map(|function| (function.name.as_bytes(), function.own as usize)).collect();
     Redirection { libraries: &LIBRARIES, functions }.apply();
 }

@@ -45,7 +45,8 @@ struct Relocation {
 /// What to lead where: addresses by name, in libraries whose file names begin with one of `libraries`.
 pub(super) struct Redirection<'a> {
     pub(super) libraries: &'a [&'a str],
-    pub(super) functions: HashMap<&'a [u8], usize>,
+    /// Asked only where there is such a library.
+    pub(super) functions: fn() -> HashMap<&'a [u8], usize>,
 }
 
 impl Redirection<'_> {
@@ -72,7 +73,7 @@ unsafe extern "C" fn visit(info: *mut dl_phdr_info, _size: usize, redirection: *
         // SAFETY: the loader has read these headers.
         let headers = unsafe { std::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into()) };
         // SAFETY: they are those of the library that lies there.
-        unsafe { redirect(info.dlpi_addr as usize, headers, &redirection.functions) };
+        unsafe { redirect(info.dlpi_addr as usize, headers, &(redirection.functions)()) };
     }
     0
 }
