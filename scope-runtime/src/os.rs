@@ -13,3 +13,16 @@ mod portable;
 pub(crate) use self::linux::*;
 #[cfg(not(all(target_os = "linux", not(scope_plain_buffers))))]
 pub(crate) use self::portable::*;
+
+/// The function of this name in the program or a library of it, where there is a loader as Unix has it.
+#[cfg(feature = "mpi")]
+pub(crate) fn function_of_program(name: &std::ffi::CStr) -> Option<std::ptr::NonNull<()>> {
+    #[cfg(unix)]
+    // SAFETY: the name ends by 0.
+    return std::ptr::NonNull::new(unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) }.cast());
+    #[cfg(not(unix))]
+    {
+        let _ = name;
+        None
+    }
+}

@@ -1,16 +1,12 @@
 //! Linux: each a safe function over libc.
 
 use std::cell::Cell;
-#[cfg(feature = "mpi")]
-use std::ffi::CStr;
 use std::ffi::c_int;
 use std::fs::File;
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
-#[cfg(feature = "mpi")]
-use std::ptr::NonNull;
 
 /// `CLOCK_MONOTONIC` in ns.
 pub(crate) fn monotonic_ns() -> u64 {
@@ -216,11 +212,4 @@ impl ThreadEnd {
         // SAFETY: the key is never deleted; the value is only a mark and never dereferenced.
         unsafe { libc::pthread_setspecific(self.0, std::ptr::without_provenance(1)) };
     }
-}
-
-/// The function of this name in the program or a library of it.
-#[cfg(feature = "mpi")]
-pub(crate) fn function_of_program(name: &CStr) -> Option<NonNull<()>> {
-    // SAFETY: the name ends by 0.
-    NonNull::new(unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) }.cast())
 }

@@ -13,14 +13,10 @@
 //! * Nothing is known of full disks in advance; a write that fails is reported when it does.
 
 use std::cell::Cell;
-#[cfg(feature = "mpi")]
-use std::ffi::CStr;
 use std::ffi::c_void;
 use std::fs::File;
 use std::io;
 use std::mem::MaybeUninit;
-#[cfg(feature = "mpi")]
-use std::ptr::NonNull;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
 use std::sync::{Mutex, OnceLock};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -219,18 +215,5 @@ impl ThreadEnd {
     /// Has the handler called at the end of the calling thread, unless that has begun.
     pub(crate) fn arm(&self) {
         let _ = AT_END.try_with(|end| end.0.set(Some(self.0)));
-    }
-}
-
-/// See the other variant; here it is found only where there is a loader as Unix has it.
-#[cfg(feature = "mpi")]
-pub(crate) fn function_of_program(name: &CStr) -> Option<NonNull<()>> {
-    #[cfg(unix)]
-    // SAFETY: the name ends by 0.
-    return NonNull::new(unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) }.cast());
-    #[cfg(not(unix))]
-    {
-        let _ = name;
-        None
     }
 }
