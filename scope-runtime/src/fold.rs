@@ -95,6 +95,12 @@ impl Node {
         self.min = self.min.min(ticks);
         self.max = self.max.max(ticks);
     }
+
+    /// One of the calls was cut, or none.
+    #[inline]
+    fn add_cut(&mut self, is_cut: bool) {
+        self.cut = self.cut.saturating_add(is_cut.into());
+    }
 }
 
 /// The path on which messages were moved (where a frame that was open when the fold began is the innermost

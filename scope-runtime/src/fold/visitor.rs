@@ -54,7 +54,7 @@ impl Folded {
     fn count(&mut self, node: u32, ticks: u64, cut: bool) {
         let totals = &mut self.nodes[node as usize];
         totals.count(ticks);
-        totals.cut = totals.cut.saturating_add(u64::from(cut));
+        totals.add_cut(cut);
         self.calls = self.calls.saturating_add(1);
     }
 
@@ -70,8 +70,7 @@ impl Folded {
     fn settle(&mut self, span: Unsettled) {
         if let Some(Owed { node, ticks, cut }) = span.owed {
             self.add_waited(node, ticks);
-            let node = &mut self.nodes[node as usize];
-            node.cut = node.cut.saturating_add(cut.into());
+            self.nodes[node as usize].add_cut(cut);
         }
         if let Some((node, begin)) = span.first {
             self.note_duration(node, span.last.saturating_sub(begin));
@@ -294,16 +293,15 @@ impl Visitor for Folded {
         if let Some(ended) = ended {
             self.add_begun(poll.node, ended.session, -1, ended.start);
             let ticks = at.saturating_sub(ended.start);
-            let node = &mut self.nodes[poll.node as usize];
-            node.waited = node.waited.wrapping_add(ticks.cast_signed());
-            node.cancelled = node.cancelled.saturating_add(ended.cancelled.into());
+            self.add_waited(poll.node, ticks.cast_signed());
+            let cancelled = &mut self.nodes[poll.node as usize].cancelled;
+            *cancelled = cancelled.saturating_add(ended.cancelled.into());
             self.count(poll.node, ticks, false);
         }
-        let ticks = at.saturating_sub(poll.start);
-        let node = &mut self.nodes[poll.node as usize];
-        node.waited = node.waited.wrapping_sub(ticks.cast_signed());
-        if matches!(node.parent, Parent::Task(..)) {
-            self.add_elsewhere(self.below(), ticks.cast_signed());
+        let ticks = at.saturating_sub(poll.start).cast_signed();
+        self.add_waited(poll.node, ticks.wrapping_neg());
+        if matches!(self.nodes[poll.node as usize].parent, Parent::Task(..)) {
+            self.add_elsewhere(self.below(), ticks);
         }
     }
 
@@ -403,8 +401,7 @@ impl Folded {
         let is_cut = cut == Cut::Open;
         match span.first {
             Some((node, _)) => {
-                let cut = &mut self.nodes[node as usize].cut;
-                *cut = cut.saturating_add(is_cut.into());
+                self.nodes[node as usize].add_cut(is_cut);
                 self.settle(span);
             }
             None => {

@@ -11,6 +11,7 @@ use super::visitors::{Hang, Pending, Totaller};
 use super::{CallRef, Parent, Recording};
 use crate::format::parts_of;
 use crate::recording::tasks::{RunId, Tasks};
+use crate::recording::total::cut_pending;
 use crate::replay::{Cut, Ended, Part, Poll, SetAside, Visitor};
 use crate::totals::{PathId, PathTree};
 
@@ -176,7 +177,7 @@ impl Recording {
             marks.extend(totals.marks.into_iter().map(in_tree));
         }
         pending.settle_spans(&mut tree);
-        self.cut_pending(pending, &mut tree, self.profile.end_ns);
+        cut_pending(pending, &mut tree, &self.session_ends(), self.profile.end_ns);
         Totals { tree, marks }
     }
 }

@@ -280,9 +280,7 @@ impl Recording {
             let collector = TaskCollector::new(&self.regions, self.scale, lane, found);
             found = self.replay(raw, collector, |_, _, _| {}).visitor.into_found();
         }
-        let ends =
-            self.session_edges.iter().filter(|edge| !edge.begins).map(|edge| self.scale.ns(edge.ticks));
-        let ends: Vec<i64> = ends.collect();
+        let ends = self.session_ends();
         let last_ns = self.scale.ns(self.cut_ticks).max(self.profile.end_ns);
         found
             .into_tasks(|start_ns| ends.iter().copied().find(|&end_ns| end_ns >= start_ns).unwrap_or(last_ns))

@@ -6,8 +6,10 @@ use crate::clock::{ClockPair, TickScale};
 use crate::fold::Fold;
 use crate::format::events::*;
 use crate::format::{FieldReader, PAYLOAD, code, has_payload, instance_of, instance_word};
+use crate::model::Random;
 use crate::pack::Word;
 use crate::recording::pieces::{RawChunk, RawLane};
+use crate::recording::total::{cut_pending, session_ends};
 use crate::recording::visitors::{LaneTotals, Pending, Totaller};
 use crate::recording::{Recording, join_fold};
 use crate::regions::Regions;
@@ -130,11 +132,8 @@ impl Lane<'_> {
             cut = cut.saturating_add(lane.cut);
         }
         pending.settle_spans(&mut tree);
-        let end_ns = self.scale.ns(self.end);
-        let ends: Vec<i64> =
-            self.edges.iter().filter(|edge| !edge.begins).map(|edge| self.scale.ns(edge.ticks)).collect();
-        let open = pending.cut(&mut tree, |session| ends.get(session as usize).copied().unwrap_or(end_ns));
-        tree.settle();
+        let ends = session_ends(self.edges, self.scale);
+        let open = cut_pending(pending, &mut tree, &ends, self.scale.ns(self.end));
         let mut paths: Vec<Vec<u32>> = Vec::new();
         let mut totals = BTreeMap::new();
         for node in tree.nodes() {
@@ -206,18 +205,6 @@ fn differences(split: &Totals, whole: &Totals) -> String {
     let paths = whole.1.keys().chain(split.1.keys()).filter(|path| split.1.get(*path) != whole.1.get(*path));
     let rows = paths.map(|path| format!("{path:?}\n  {:?}\n  {:?}\n", split.1.get(path), whole.1.get(path)));
     format!("cut {} {}\n{}", split.0, whole.0, rows.collect::<String>())
-}
-
-/// A small generator of random numbers (xorshift).
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % end
-    }
 }
 
 /// A frame that is open on a lane.

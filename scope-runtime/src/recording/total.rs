@@ -6,10 +6,12 @@ use std::num::NonZero;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
+use crate::clock::TickScale;
 use crate::os;
 use crate::profile::{CollectiveCall, Lane, MessageSizes, Messages, Profile};
 use crate::recording::visitors::{LaneTotals, Pending, Totaller};
 use crate::recording::{LaneResult, Recording};
+use crate::replay::SessionEdge;
 use crate::totals::{PathId, PathTree};
 
 /// Below so many bytes of events a thread more is not worth its start.
@@ -21,7 +23,24 @@ const MOST_THREADS: usize = 8;
 /// opened the recording.
 pub(crate) type Around = fn(&mut dyn FnMut());
 
+/// When sessions were ended by call, in ns and in order.
+pub(super) fn session_ends(edges: &[SessionEdge], scale: TickScale) -> Vec<i64> {
+    edges.iter().filter(|edge| !edge.begins).map(|edge| scale.ns(edge.ticks)).collect()
+}
+
+/// Counts the instances of async regions that did not end, each cut at the end of its session, the last
+/// one's being `end_ns`; gives their number. Then the tree's inclusive times are whole.
+pub(super) fn cut_pending(pending: Pending, tree: &mut PathTree, ends_ns: &[i64], end_ns: i64) -> u64 {
+    let cut = pending.cut(tree, |session| ends_ns.get(session as usize).copied().unwrap_or(end_ns));
+    tree.settle();
+    cut
+}
+
 impl Recording {
+    pub(super) fn session_ends(&self) -> Vec<i64> {
+        session_ends(&self.session_edges, self.scale)
+    }
+
     /// Fills the profile. What runs on threads of its own runs in `around`.
     pub(super) fn total(&mut self, lost_calls: u64, first_ticks: u64, around: Around) {
         let mut profile = Profile { rank: self.info.rank, lost_calls, ..Profile::default() };
@@ -65,22 +84,12 @@ impl Recording {
         profile.end_ns = self.scale.ns(last_ticks);
         pending.settle_spans(&mut tree);
         if self.is_async {
-            let cut = self.cut_pending(pending, &mut tree, profile.end_ns);
+            let cut = cut_pending(pending, &mut tree, &self.session_ends(), profile.end_ns);
             profile.open_calls = profile.open_calls.saturating_add(cut);
         }
         profile.paths = self.regions.keep_called(tree);
         profile.regions = self.regions.called().to_vec();
         self.profile = profile;
-    }
-
-    /// Counts the instances of async regions that did not end, each cut at the end of its session, the
-    /// last one's being `end_ns`; gives their number. Then the tree's inclusive times are whole.
-    pub(super) fn cut_pending(&self, pending: Pending, tree: &mut PathTree, end_ns: i64) -> u64 {
-        let ends = self.session_edges.iter().filter(|edge| !edge.begins).map(|edge| edge.ticks);
-        let ends: Vec<i64> = ends.map(|ticks| self.scale.ns(ticks)).collect();
-        let cut = pending.cut(tree, |session| ends.get(session as usize).copied().unwrap_or(end_ns));
-        tree.settle();
-        cut
     }
 
     /// The totals of each lane, in the order of lanes.
