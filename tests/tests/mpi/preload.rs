@@ -1,11 +1,22 @@
 //! A program that cannot be rebuilt: the runtime is a library that is loaded before that of MPI.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::path::Path;
+use std::process::Command;
 
 use scope_runtime::profile::{MessageKind, MessageSizes, Messages};
 use scope_runtime::recording::Recording;
 use tests::mpi::{self, Mpi, calls, paths};
+
+/// A job of a program with the library loaded first, and with these variables.
+fn with_library(mpi: &Mpi, ranks: usize, program: &Path, variables: &[&str]) -> Command {
+    let preload = format!("LD_PRELOAD={}", mpi.runtime_library().display());
+    let variables = variables.iter().map(OsStr::new);
+    let arguments: Vec<&OsStr> =
+        [OsStr::new(&preload)].into_iter().chain(variables).chain([program.as_os_str()]).collect();
+    mpi.job(ranks, "env".as_ref(), &arguments)
+}
 
 #[test]
 fn a_program_in_c_is_recorded_by_a_library_that_is_loaded_first() {
@@ -13,8 +24,7 @@ fn a_program_in_c_is_recorded_by_a_library_that_is_loaded_first() {
         let library = mpi.runtime_library();
         let program = mpi.compile("plain", &[], &["c/plain.c", "c/ring.c"]);
         let bare = mpi::run(&mut mpi.job(3, &program, &[] as &[&str])).expect_success();
-        let preload = format!("LD_PRELOAD={}", library.display());
-        let only_ranks = mpi.job(3, "env".as_ref(), &[preload.as_ref(), program.as_os_str()]);
+        let only_ranks = with_library(mpi, 3, &program, &[]);
         let mut launcher_too = mpi.job(3, &program, &[] as &[&str]);
         launcher_too.env("LD_PRELOAD", &library);
         for (name, mut command) in [("only-ranks", only_ranks), ("launcher-too", launcher_too)] {
@@ -35,16 +45,13 @@ fn a_program_in_c_is_recorded_by_a_library_that_is_loaded_first() {
 #[test]
 fn a_program_in_fortran_is_recorded_as_one_in_c() {
     mpi::with_each(|mpi| {
-        let library = mpi.runtime_library();
         for (name, flags) in [("mpif", &[][..]), ("module", &["-DMODULE"]), ("f08", &["-DF08"])] {
             let program = mpi.compile(&format!("fortran-{name}"), flags, &["fortran/ring.F90"]);
             let bare = mpi::run(&mut mpi.job(3, &program, &[] as &[&str])).expect_success();
             assert_eq!(bare.stdout, "the sum is 3\n");
             // With all addresses known at the start there is nothing to look up at the first call of each.
             for now in ["LD_BIND_NOW=", "LD_BIND_NOW=1"] {
-                let preload = format!("LD_PRELOAD={}", library.display());
-                let arguments = [preload.as_ref(), now.as_ref(), program.as_os_str()];
-                let mut command = mpi.job(3, "env".as_ref(), &arguments);
+                let mut command = with_library(mpi, 3, &program, &[now]);
                 let job = mpi.start(&mut command, &format!("fortran-{name}")).expect_success();
                 assert_eq!(job.stdout, bare.stdout);
                 for recording in job.recordings(3) {
@@ -68,14 +75,13 @@ fn a_program_in_fortran_is_recorded_as_one_in_c() {
 #[test]
 fn a_library_for_fortran_may_be_read_only() {
     mpi::with_each(|mpi| {
-        let preload = format!("LD_PRELOAD={}", mpi.runtime_library().display());
         // Only by its name it is one.
         for (name, recorded) in [("libmpi_mpifh_sealed.so", true), ("libmpi_tool_sealed.so", false)] {
             let sealed = ["-shared", "-fPIC", "-Wl,-z,relro,-z,now"];
             let library = mpi.compile(name, &sealed, &["c/barrier.c"]);
             let program =
                 mpi.compile(&format!("through-{name}"), &[&library.to_string_lossy()], &["c/barriers.c"]);
-            let mut command = mpi.job(2, "env".as_ref(), &[preload.as_ref(), program.as_os_str()]);
+            let mut command = with_library(mpi, 2, &program, &[]);
             let job = mpi.start(&mut command, &format!("sealed-{recorded}")).expect_success();
             if recorded {
                 for recording in job.recordings(2) {
@@ -92,8 +98,7 @@ fn a_library_for_fortran_may_be_read_only() {
 
 /// Calls and messages of each rank as lines, in order.
 fn recorded(mpi: &Mpi, ranks: usize, program: &Path) -> Vec<Vec<String>> {
-    let preload = format!("LD_PRELOAD={}", mpi.runtime_library().display());
-    let mut command = mpi.job(ranks, "env".as_ref(), &[preload.as_ref(), program.as_os_str()]);
+    let mut command = with_library(mpi, ranks, program, &[]);
     let name = program.file_name().unwrap().to_str().unwrap();
     let job = mpi.start(&mut command, name).expect_success();
     let of_rank = |recording: &Recording| {
