@@ -14,3 +14,13 @@ pub(crate) fn room<T>(capacity: usize) -> Vec<T> {
     }
     values
 }
+
+/// `count` zeros in large pages where there are such. Memory fresh from the system is zero, so that
+/// many of them are not written until something else is.
+pub(crate) fn zeros<T: Copy + Default>(count: usize) -> Vec<T> {
+    let mut values = vec![T::default(); count];
+    if size_of_val(&*values) >= LARGE_BYTES {
+        os::ask_for_large_pages(&mut values);
+    }
+    values
+}

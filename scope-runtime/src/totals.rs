@@ -7,6 +7,8 @@
 //! A call of an async region lasts longer than it runs. Inclusive time is what it ran, so that the
 //! times of all paths add up to what threads did; wall time is from its begin to its end.
 
+use std::hint::select_unpredictable;
+
 use crate::call_stack::CallArrays;
 use crate::id_map::IdMap;
 use crate::profile::RegionId;
@@ -151,10 +153,11 @@ impl PathTree {
     #[inline]
     pub fn step(&mut self, parent: Option<PathId>, region: RegionId) -> PathId {
         let from = parent.map_or(0, |PathId(parent)| parent as usize + 1);
-        if let Some([newer, older]) = self.recent.get(from) {
-            let step = if newer.region == region.0 { newer } else { older };
-            if step.region == region.0 && step.to != TOP {
-                return PathId(step.to);
+        if let Some(&[newer, older]) = self.recent.get(from) {
+            let is_newer = newer.region == region.0;
+            let to = select_unpredictable(is_newer, newer.to, older.to);
+            if (is_newer | (older.region == region.0)) & (to != TOP) {
+                return PathId(to);
             }
         }
         self.look_up(parent, region)

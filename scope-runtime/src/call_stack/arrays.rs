@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::input::RegionCalls;
 use super::small_column::SmallColumn;
-use crate::room::room;
+use crate::room::{room, zeros};
 
 /// In [`CallArrays::parent`]: a call at the top of its lane.
 pub const NO_PARENT: u32 = u32::MAX;
@@ -118,15 +118,17 @@ impl CallArrays {
         }
     }
 
-    /// Appends `count` calls whose columns are to be filled in, without region and lane.
-    pub(super) fn append_zeros(&mut self, count: usize) {
-        let calls = self.len() + count;
-        self.start_ns.resize(calls, 0);
-        self.end_ns.resize(calls, 0);
-        self.call_index.resize(calls, 0);
-        self.depth.resize(calls, 0);
-        self.parent.resize(calls, 0);
-        self.exclusive_ns.resize(calls, 0);
+    /// `calls` calls of zeros, but no regions and lanes yet.
+    pub(super) fn zeros(regions: Arc<RegionTable>, lanes: Option<&[i64]>, calls: usize) -> CallArrays {
+        CallArrays {
+            call_index: zeros(calls),
+            start_ns: zeros(calls),
+            end_ns: zeros(calls),
+            depth: zeros(calls),
+            parent: zeros(calls),
+            exclusive_ns: zeros(calls),
+            ..CallArrays::with_capacity(regions, lanes, calls)
+        }
     }
 
     /// Number of calls.

@@ -9,6 +9,7 @@
 //! Cost is one step per call whatever the depth, and whatever the number of lanes: with thousands of
 //! them the stacks of the next calls are asked for before they are needed.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::arrays::{CallArrays, RegionTable};
@@ -16,10 +17,10 @@ use super::error::NestingError;
 use super::faults::{Faults, Outer, first_faulty};
 use super::ids;
 use super::input::{RegionCalls, count_calls};
-use super::open_calls::Stacks;
-use super::order::{Item, Order, ordered};
+use super::open_calls::{FewStacks, MANY_LANES, ManyStacks, OneStack, OpenCalls};
+use super::order::{Item, Order, Take, ordered};
 use super::reference;
-use super::sort::Sorted;
+use super::sort::{Calls, Sorted};
 
 /// Whose answer is wanted where the reference differs from what is right.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -106,9 +107,6 @@ pub fn build_good_lanes(regions: &[RegionCalls<'_>], bad: BadLanes) -> Result<La
     reconstruct(regions, calls, Some(bad))
 }
 
-/// With more lanes than this, their open calls do not stay in a second-level cache.
-const MANY_LANES: usize = 2000;
-
 /// `bad` is `None` when the first fault is the result.
 fn reconstruct(
     regions: &[RegionCalls<'_>],
@@ -116,90 +114,135 @@ fn reconstruct(
     bad: Option<BadLanes>,
 ) -> Result<LaneReport, NestingError> {
     let order = Order::of(regions);
-    // With many lanes, what is looked at together should lie in one line of the cache.
-    if order.lanes().count() > MANY_LANES {
-        nest::<3>(regions, order, calls, bad)
-    } else {
-        nest::<7>(regions, order, calls, bad)
+    match order.lanes().count() {
+        1 => nest(regions, order, calls, bad, OneStack::empty()),
+        lanes if lanes <= MANY_LANES => nest(regions, order, calls, bad, FewStacks::empty(lanes)),
+        lanes => nest(regions, order, calls, bad, ManyStacks::empty(lanes)),
     }
 }
 
-fn nest<const LOOKED_AT: usize>(
+fn nest(
     regions: &[RegionCalls<'_>],
     order: Order<'_>,
     calls: usize,
     bad: Option<BadLanes>,
+    stacks: impl OpenCalls,
 ) -> Result<LaneReport, NestingError> {
     let lanes = order.lanes().clone();
     let table = Arc::new(RegionTable::of(regions));
     let mut builder = Builder {
-        arrays: CallArrays::with_capacity(table, lanes.numbers.as_deref(), calls),
-        stacks: Stacks::<LOOKED_AT>::empty(lanes.count()),
+        arrays: CallArrays::zeros(table, lanes.numbers.as_deref(), calls),
+        taken: 0,
+        stacks,
         faults: Faults::none(regions, &lanes, bad),
         regions: Vec::new(),
         lanes: Vec::new(),
     };
     // The longer of two calls that start together encloses the other, so it goes first.
-    order.in_order(|item| !ordered(item.end), |calls| builder.take(calls))?;
+    order.in_order(|item| !ordered(item.end), &mut builder)?;
     Ok(builder.faults.report(builder.arrays))
 }
 
-struct Builder<'a, const LOOKED_AT: usize> {
+struct Builder<'a, S> {
     arrays: CallArrays,
-    stacks: Stacks<LOOKED_AT>,
+    /// So many calls are there.
+    taken: usize,
+    stacks: S,
     faults: Faults<'a>,
-    /// Region and lane of the calls that are being taken, before they go into narrow columns.
+    /// Region and lane of the calls that were taken last.
     regions: Vec<u32>,
     lanes: Vec<u32>,
 }
 
-impl<const LOOKED_AT: usize> Builder<'_, LOOKED_AT> {
-    /// Appends the next calls. Each is looked at once: while one waits for the stack that the call
-    /// before has changed, the columns of others are written.
-    fn take(&mut self, calls: Sorted<'_>) -> Result<(), NestingError> {
-        if self.stacks.lanes() > MANY_LANES {
-            calls.iter().for_each(|item| self.stacks.prefetch(item.lane));
+impl<S: OpenCalls> Take for Builder<'_, S> {
+    type Error = NestingError;
+
+    fn take<C: Calls<Call = Item>>(&mut self, calls: Sorted<'_, C>) -> Result<(), NestingError> {
+        let first = self.taken;
+        self.append(calls);
+        self.stacks.prefetch(&self.lanes);
+        let mut from = first;
+        while let Some(id) = self.nest(from..self.taken) {
+            self.repair(id, calls.get(id - first))?;
+            from = id;
         }
-        let Builder { arrays, stacks, faults, regions, lanes } = self;
-        let first = arrays.len();
-        let count = calls.len();
-        arrays.append_zeros(count);
+        self.subtract_from_parents(first..self.taken);
+        Ok(())
+    }
+}
+
+impl<S: OpenCalls> Builder<'_, S> {
+    /// Fills the columns that say nothing of nesting.
+    fn append<C: Calls<Call = Item>>(&mut self, calls: Sorted<'_, C>) {
+        let Builder { arrays, taken, regions, lanes, .. } = self;
+        let (first, count) = (*taken, calls.len());
         regions.resize(count, 0);
         lanes.resize(count, 0);
-        let CallArrays { region_index, start_ns, end_ns, call_index, depth, parent, exclusive_ns, .. } =
-            arrays;
-        let (starts, ends) = (&mut start_ns[first..][..count], &mut end_ns[first..][..count]);
-        let (depths, parents) = (&mut depth[first..][..count], &mut parent[first..][..count]);
+        let starts = &mut arrays.start_ns[first..][..count];
+        let ends = &mut arrays.end_ns[first..][..count];
+        let indices = &mut arrays.call_index[first..][..count];
         let (regions, lanes) = (&mut regions[..count], &mut lanes[..count]);
         for (at, item) in calls.iter().enumerate() {
-            let id = first + at;
-            let &Item { start, mut end, call, region, lane } = item;
-            let (outer, depth) = stacks.close_before(lane, start);
-            if end > outer.end() || end < start {
-                let outer = call_index.get(outer.id as usize).map(|&call| {
-                    let id = outer.id as usize;
-                    let new = id.checked_sub(first).map(|at| regions[at]);
-                    let region = new.unwrap_or_else(|| region_index.get(id) as u32);
-                    Outer { region, call, end: outer.end() }
-                });
-                end = faults.meet(item, outer)?;
-            }
-            (starts[at], ends[at], call_index[id]) = (start, end, call);
-            (regions[at], lanes[at]) = (region, lane);
-            (depths[at], parents[at]) = (depth, outer.id);
-            stacks.open(lane, id as u32, start, end);
-            exclusive_ns[id] = end.wrapping_sub(start);
-        }
-        // By itself, so that the processor has many of these on their way: parents lie anywhere.
-        for (&mut parent, (&mut start, &mut end)) in parents.iter_mut().zip(starts.iter_mut().zip(ends)) {
-            if let Some(exclusive_ns) = exclusive_ns.get_mut(parent as usize) {
-                *exclusive_ns = exclusive_ns.wrapping_sub(end.wrapping_sub(start));
-            }
+            (starts[at], ends[at], indices[at]) = (item.start, item.end, item.call);
+            (regions[at], lanes[at]) = (item.region, item.lane);
         }
         arrays.region_index.extend(regions.iter().copied());
         if let Some(lane) = &mut arrays.lane {
             lane.index.extend(lanes.iter().copied());
         }
+        *taken += count;
+    }
+
+    /// Finds depth, parent and duration of these calls, the last ones that were taken, up to one that does
+    /// not fit where it is.
+    fn nest(&mut self, new: Range<usize>) -> Option<usize> {
+        let first = new.start;
+        let starts = &self.arrays.start_ns[new.clone()];
+        let ends = &self.arrays.end_ns[new.clone()][..starts.len()];
+        let depths = &mut self.arrays.depth[new.clone()][..starts.len()];
+        let parents = &mut self.arrays.parent[new.clone()][..starts.len()];
+        let durations = &mut self.arrays.exclusive_ns[new][..starts.len()];
+        let lanes = &self.lanes[self.lanes.len() - starts.len()..];
+        // Here, and not behind a reference, the top of a stack is in a register.
+        let mut stacks = std::mem::take(&mut self.stacks);
+        let mut misfit = None;
+        for (at, (&start, &lane)) in starts.iter().zip(lanes).enumerate() {
+            let (id, end) = (first + at, ends[at]);
+            let (outer, depth) = stacks.close_before(lane, start);
+            if !outer.holds(start, end) {
+                misfit = Some(id);
+                break;
+            }
+            (depths[at], parents[at], durations[at]) = (depth, outer.id, end.wrapping_sub(start));
+            stacks.open(lane, id as u32, start, end);
+        }
+        self.stacks = stacks;
+        misfit
+    }
+
+    /// Moves the end of a call such that it fits, or gives the error.
+    #[cold]
+    fn repair(&mut self, id: usize, item: Item) -> Result<(), NestingError> {
+        let CallArrays { region_index, end_ns, call_index, .. } = &mut self.arrays;
+        let outer = self.stacks.close_before(item.lane, item.start).0.id as usize;
+        let outer = call_index.get(outer).map(|&call| Outer {
+            region: region_index.get(outer) as u32,
+            call,
+            end: end_ns[outer],
+        });
+        end_ns[id] = self.faults.meet(&item, outer)?;
         Ok(())
+    }
+
+    /// Makes exclusive times of durations. By itself, so that the processor has many of these on their
+    /// way: parents lie anywhere.
+    fn subtract_from_parents(&mut self, new: Range<usize>) {
+        let CallArrays { start_ns, end_ns, parent, exclusive_ns, .. } = &mut self.arrays;
+        let times = start_ns[new.clone()].iter().zip(&end_ns[new.clone()]);
+        for (&parent, (&start, &end)) in parent[new].iter().zip(times) {
+            if let Some(exclusive_ns) = exclusive_ns.get_mut(parent as usize) {
+                *exclusive_ns = exclusive_ns.wrapping_sub(end.wrapping_sub(start));
+            }
+        }
     }
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use super::arrays::{CallArrays, NO_PARENT, RegionTable};
 use super::input::RegionCalls;
-use super::order::{Item, Order, ordered};
-use super::sort::Sorted;
+use super::order::{Item, Order, Take, ordered};
+use super::sort::{Calls, Sorted};
 
 /// The calls with their recorded parents. `None` when a region has no ids, or when they
 /// contradict each other or the times: then the intervals decide.
@@ -17,41 +17,54 @@ pub(super) fn build(regions: &[RegionCalls<'_>], calls: usize) -> Option<CallArr
     }
     let order = Order::of(regions);
     let table = Arc::new(RegionTable::of(regions));
-    let mut arrays = CallArrays::with_capacity(table, order.lanes().numbers.as_deref(), calls);
-    let mut ids = Vec::with_capacity(calls);
-    let mut parents = Vec::with_capacity(calls);
+    let arrays = CallArrays::with_capacity(table, order.lanes().numbers.as_deref(), calls);
     let id_of = |item: &Item| {
         let region = &regions[item.region as usize];
         region.call_ids.map_or(-1, |ids| ids[item.call as usize])
     };
-    let taken: Result<(), ()> = order.in_order(
-        |item| ordered(id_of(item)),
-        |items: Sorted<'_>| {
-            for item in items.iter() {
-                arrays.start_ns.push(item.start);
-                arrays.end_ns.push(item.end);
-                arrays.call_index.push(item.call);
-                arrays.region_index.extend(std::iter::once(item.region));
-                if let Some(lane) = &mut arrays.lane {
-                    lane.index.extend(std::iter::once(item.lane));
-                }
-                ids.push(id_of(item));
-                let region = &regions[item.region as usize];
-                parents.push(region.parent_ids.map_or(-1, |parents| parents[item.call as usize]));
-                if item.end < item.start {
-                    return Err(());
-                }
-            }
-            Ok(())
-        },
-    );
-    taken.ok()?;
+    let (ids, parents) = (Vec::with_capacity(calls), Vec::with_capacity(calls));
+    let mut recorded = Recorded { regions, arrays, ids, parents };
+    order.in_order(|item| ordered(id_of(item)), &mut recorded).ok()?;
+    let Recorded { mut arrays, ids, parents, .. } = recorded;
     let places = Places::new(&ids)?;
     for (at, parent) in parents.into_iter().enumerate() {
         let parent = if parent < 0 { NO_PARENT } else { places.get(parent)? };
         hang(&mut arrays, at, parent)?;
     }
     arrays.exclusive_ns.iter().all(|exclusive| *exclusive >= 0).then_some(arrays)
+}
+
+/// Calls in order, without their nesting.
+struct Recorded<'a> {
+    regions: &'a [RegionCalls<'a>],
+    arrays: CallArrays,
+    ids: Vec<i64>,
+    parents: Vec<i64>,
+}
+
+impl Take for Recorded<'_> {
+    type Error = ();
+
+    fn take<C: Calls<Call = Item>>(&mut self, calls: Sorted<'_, C>) -> Result<(), ()> {
+        let arrays = &mut self.arrays;
+        for item in calls.iter() {
+            arrays.start_ns.push(item.start);
+            arrays.end_ns.push(item.end);
+            arrays.call_index.push(item.call);
+            arrays.region_index.extend(std::iter::once(item.region));
+            if let Some(lane) = &mut arrays.lane {
+                lane.index.extend(std::iter::once(item.lane));
+            }
+            let region = &self.regions[item.region as usize];
+            let recorded = |column: Option<&[i64]>| column.map_or(-1, |ids| ids[item.call as usize]);
+            self.ids.push(recorded(region.call_ids));
+            self.parents.push(recorded(region.parent_ids));
+            if item.end < item.start {
+                return Err(());
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Hangs call `at` from `parent`, which must come before it, on its lane, and contain it.

@@ -1,14 +1,16 @@
 //! The open calls of each lane, while calls are taken in order of start.
 
 use super::arrays::NO_PARENT;
-use crate::cache::prefetch;
+use super::order::ordered;
+use crate::cache::prefetch_line;
 use crate::room::room;
 
 /// An open call: all that is asked of it while others start and end.
 #[derive(Clone, Copy)]
 pub(super) struct Open {
-    /// Last tick at which a call that starts is inside: the end only for a call of 0 ns.
-    last: i64,
+    /// Last tick at which a call that starts is inside, as [`ordered`] has it: the end only for a call
+    /// of 0 ns.
+    last: u64,
     /// [`NO_PARENT`] below the outermost call, where nothing ends and anything fits.
     pub(super) id: u32,
     /// How much later than `last` the end is, 0 or 1.
@@ -16,17 +18,94 @@ pub(super) struct Open {
 }
 
 impl Open {
-    const BOTTOM: Open = Open { last: i64::MAX, id: NO_PARENT, end_after: 0 };
-
-    fn new(id: u32, start: i64, end: i64) -> Open {
-        let end_after = u32::from(end != start);
-        Open { last: end - i64::from(end_after), id, end_after }
-    }
+    const BOTTOM: Open = Open { last: u64::MAX, id: NO_PARENT, end_after: 0 };
 
     #[inline]
-    pub(super) fn end(&self) -> i64 {
-        self.last.wrapping_add(i64::from(self.end_after))
+    fn new(id: u32, start: i64, end: i64) -> Open {
+        let end_after = u32::from(end != start);
+        Open { last: ordered(end) - u64::from(end_after), id, end_after }
     }
+
+    /// Whether a call that starts inside ends inside, too.
+    #[inline]
+    pub(super) fn holds(&self, start: i64, end: i64) -> bool {
+        start <= end && ordered(end) <= self.last.saturating_add(self.end_after.into())
+    }
+}
+
+/// The open calls of all lanes, the innermost of each last.
+pub(super) trait OpenCalls: Default {
+    /// Closes what has ended when a call of `lane` starts at `start`; gives what is innermost then and
+    /// the number of open calls.
+    fn close_before(&mut self, lane: u32, start: i64) -> (&Open, u32);
+
+    /// Opens a call inside all that are open on `lane`.
+    fn open(&mut self, lane: u32, id: u32, start: i64, end: i64);
+
+    /// Asks for what the next calls will look at, on these lanes, where that is rarely in a cache.
+    fn prefetch(&self, _lanes: &[u32]) {}
+}
+
+/// How many of these are open at `start`. From the outside in, ends never grow.
+///
+/// How many calls end cannot be foretold, so they are counted and not branched upon.
+#[inline]
+fn count_open(innermost: &[Open], start: u64) -> usize {
+    innermost.iter().map(|open| usize::from(open.last >= start)).sum()
+}
+
+/// So many open calls are looked at together; most calls end fewer others. It is one less than a power of
+/// two, for which compilers find a slower way to count.
+const LOOKED_AT: usize = 7;
+
+/// The open calls of the only lane. Mostly the call before is still open when one starts: that can be
+/// foretold.
+#[derive(Default)]
+pub(super) struct OneStack {
+    /// Behind as many times [`Open::BOTTOM`] as calls are looked at together.
+    open: Vec<Open>,
+    /// Behind the innermost open call.
+    top: usize,
+}
+
+impl OneStack {
+    pub(super) fn empty() -> OneStack {
+        OneStack { open: vec![Open::BOTTOM; 64], top: LOOKED_AT }
+    }
+}
+
+impl OpenCalls for OneStack {
+    #[inline(always)]
+    fn close_before(&mut self, _: u32, start: i64) -> (&Open, u32) {
+        let start = ordered(start);
+        if self.open[self.top - 1].last < start {
+            self.top -= 1;
+            loop {
+                let open = count_open(&self.open[self.top - LOOKED_AT..self.top], start);
+                self.top = self.top - LOOKED_AT + open;
+                if open > 0 {
+                    break;
+                }
+            }
+        }
+        (&self.open[self.top - 1], (self.top - LOOKED_AT) as u32)
+    }
+
+    #[inline(always)]
+    fn open(&mut self, _: u32, id: u32, start: i64, end: i64) {
+        if self.top == self.open.len() {
+            self.open = with_more_room(std::mem::take(&mut self.open));
+        }
+        self.open[self.top] = Open::new(id, start, end);
+        self.top += 1;
+    }
+}
+
+/// Takes the vector and not a reference to it, so that the rest of a stack can be in registers.
+#[cold]
+fn with_more_room(mut open: Vec<Open>) -> Vec<Open> {
+    open.resize(2 * open.len(), Open::BOTTOM);
+    open
 }
 
 /// Room for the open calls of a lane, at first.
@@ -42,15 +121,24 @@ struct Place {
     end: usize,
 }
 
-/// The open calls of each lane, the innermost last. All stacks share one block, because with
-/// thousands of them not even the addresses of their pages would stay in the processor otherwise.
+/// The open calls of several lanes. All stacks share one block, because with thousands of them not even
+/// the addresses of their pages would stay in the processor otherwise.
 ///
-/// `LOOKED_AT` open calls are looked at together; most calls end fewer others. It is one less than a
-/// power of two, for which compilers find a slower way to count.
+/// `LOOKED_AT` open calls are looked at together.
+#[derive(Default)]
 pub(super) struct Stacks<const LOOKED_AT: usize> {
     open: Vec<Open>,
     places: Vec<Place>,
 }
+
+/// The stacks of some lanes.
+pub(super) type FewStacks = Stacks<LOOKED_AT>;
+
+/// With more lanes than this, their open calls do not stay in a second-level cache.
+pub(super) const MANY_LANES: usize = 2000;
+
+/// The stacks of thousands of lanes: what is looked at together should lie in one line of the cache.
+pub(super) type ManyStacks = Stacks<3>;
 
 impl<const LOOKED_AT: usize> Stacks<LOOKED_AT> {
     pub(super) fn empty(lanes: usize) -> Self {
@@ -60,32 +148,24 @@ impl<const LOOKED_AT: usize> Stacks<LOOKED_AT> {
         let place = |from: usize| Place { bottom: from + LOOKED_AT, top: from + LOOKED_AT, end: from + size };
         Stacks { open, places: (0..lanes).map(|lane| place(lane * size)).collect() }
     }
+}
 
-    pub(super) fn lanes(&self) -> usize {
-        self.places.len()
-    }
-
-    /// Closes what has ended when a call of `lane` starts at `start`; gives what is innermost then and
-    /// the number of open calls.
-    ///
-    /// How many calls end cannot be foretold, so they are counted and not branched upon: from the
-    /// outside in, ends never grow.
-    #[inline]
-    pub(super) fn close_before(&mut self, lane: u32, start: i64) -> (Open, u32) {
+impl<const LOOKED_AT: usize> OpenCalls for Stacks<LOOKED_AT> {
+    #[inline(always)]
+    fn close_before(&mut self, lane: u32, start: i64) -> (&Open, u32) {
+        let start = ordered(start);
         let place = &mut self.places[lane as usize];
         loop {
-            let innermost = &self.open[place.top - LOOKED_AT..place.top];
-            let open: usize = innermost.iter().map(|open| usize::from(open.last >= start)).sum();
+            let open = count_open(&self.open[place.top - LOOKED_AT..place.top], start);
             place.top = place.top - LOOKED_AT + open;
             if open > 0 {
-                return (innermost[open - 1], (place.top - place.bottom) as u32);
+                return (&self.open[place.top - 1], (place.top - place.bottom) as u32);
             }
         }
     }
 
-    /// Opens a call inside all that are open on `lane`.
-    #[inline]
-    pub(super) fn open(&mut self, lane: u32, id: u32, start: i64, end: i64) {
+    #[inline(always)]
+    fn open(&mut self, lane: u32, id: u32, start: i64, end: i64) {
         let place = &mut self.places[lane as usize];
         if place.top == place.end {
             place.move_to_more_room(&mut self.open, LOOKED_AT);
@@ -94,10 +174,18 @@ impl<const LOOKED_AT: usize> Stacks<LOOKED_AT> {
         place.top += 1;
     }
 
-    /// Asks for what the next call of `lane` will look at.
-    pub(super) fn prefetch(&self, lane: u32) {
-        let top = self.places[lane as usize].top;
-        prefetch(&self.open[top - LOOKED_AT..top]);
+    fn prefetch(&self, lanes: &[u32]) {
+        if self.places.len() <= MANY_LANES {
+            return;
+        }
+        for lane in lanes {
+            let top = self.places[*lane as usize].top;
+            prefetch_line(&self.open[top - LOOKED_AT]);
+            prefetch_line(&self.open[top - 1]);
+            if let Some(next) = self.open.get(top) {
+                prefetch_line(next);
+            }
+        }
     }
 }
 

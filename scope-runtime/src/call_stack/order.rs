@@ -8,12 +8,15 @@
 //!
 //! Calls of one region and lane are stored in order of start, give or take. Each such run is read
 //! from front to back; all runs advance together through windows of time with a few thousand calls
-//! each, which are sorted in the cache. Windows are cut at quantiles of a sample, so that bursts
-//! and pauses make no difference. Input with very many runs is sorted as a whole, by radix.
+//! each. What is sorted, in the cache, is a key per call; the calls are taken from where they are
+//! stored. Windows are cut at quantiles of a sample, so that bursts and pauses make no difference.
+//! Input with very many runs is sorted as a whole, by radix.
+
+use std::ops::RangeInclusive;
 
 use super::input::RegionCalls;
 use super::lanes::Lanes;
-use super::sort::{Sorted, Sorter};
+use super::sort::{Calls, Sorted, Sorter, bits};
 use crate::cache::prefetch;
 use crate::room::room;
 
@@ -43,7 +46,7 @@ struct Run {
 const WINDOW: usize = 2048;
 /// So many calls still fit a second-level cache.
 const LARGEST_WINDOW: usize = 8192;
-const CALLS_PER_VISIT: usize = 16;
+const CALLS_PER_VISIT: usize = 12;
 /// One start in so many goes into the sample that the windows are cut by.
 const SAMPLE: usize = 64;
 /// With more runs than this, windows that are worth a visit to each of them are too large.
@@ -72,25 +75,68 @@ impl<'a> Order<'a> {
         &self.lanes
     }
 
-    /// Gives all calls to `take` in order of start, some at a time; calls that start together go in
+    /// Gives all calls to `taker` in order of start, some at a time; calls that start together go in
     /// order of `tie`, those with the same tie in list order.
-    pub(super) fn in_order<E>(
-        self,
-        tie: impl Fn(&Item) -> u64,
-        mut take: impl FnMut(Sorted<'_>) -> Result<(), E>,
-    ) -> Result<(), E> {
+    pub(super) fn in_order<T: Take>(self, tie: impl Fn(&Item) -> u64, taker: &mut T) -> Result<(), T::Error> {
         let mut sorter = Sorter::default();
         let Some(mut runs) = self.runs else {
             let items = gather_all(self.regions, &self.lanes);
-            return sorter.sort_all(&items, tie).portions(PORTION).try_for_each(take);
+            let mut portions = sorter.sort_all(&items, tie).portions(PORTION);
+            return portions.try_for_each(|calls| taker.take(calls));
         };
-        let mut items = Vec::new();
-        for limit in cut_windows(self.regions, &runs).into_iter().map(Some).chain([None]) {
-            items.clear();
-            gather(self.regions, &mut runs, limit, &mut items);
-            take(sorter.sort_window(&items, &tie))?;
+        let window = calls_of_window(runs.len());
+        let calls: usize = runs.iter().map(|run| run.end - run.at).sum();
+        let position_bits = VISIT_BITS + bits((runs.len() + (calls >> VISIT_BITS)) as u64);
+        let mut visits = Vec::new();
+        for starts in cut_windows(self.regions, &runs) {
+            visits.clear();
+            sorter.begin(&starts, position_bits, window);
+            visit(self.regions, &mut runs, &mut sorter, &mut visits);
+            taker.take(sorter.sort(Visits(&visits), &tie))?;
         }
         Ok(())
+    }
+}
+
+/// What is done with calls that were put in order.
+pub(super) trait Take {
+    type Error;
+
+    fn take<C: Calls<Call = Item>>(&mut self, calls: Sorted<'_, C>) -> Result<(), Self::Error>;
+}
+
+/// So many bits of a position count the calls of a visit.
+const VISIT_BITS: u32 = 8;
+
+/// Consecutive calls of a run.
+#[derive(Clone, Copy)]
+struct Visit<'a> {
+    starts: &'a [i64],
+    ends: &'a [i64],
+    /// The first of them.
+    call: u32,
+    region: u32,
+    lane: u32,
+}
+
+/// The calls of a window, where they are stored: positions are the visit and the call in it.
+#[derive(Clone, Copy)]
+struct Visits<'a>(&'a [Visit<'a>]);
+
+impl Calls for Visits<'_> {
+    type Call = Item;
+
+    #[inline]
+    fn at(self, position: u64, start: Option<i64>) -> Item {
+        let visit = &self.0[(position >> VISIT_BITS) as usize];
+        let at = position as usize & ((1 << VISIT_BITS) - 1);
+        Item {
+            start: start.unwrap_or_else(|| visit.starts[at]),
+            end: visit.ends[at],
+            call: visit.call + at as u32,
+            region: visit.region,
+            lane: visit.lane,
+        }
     }
 }
 
@@ -132,46 +178,51 @@ pub(super) fn calls_of_window(runs: usize) -> usize {
     (runs * CALLS_PER_VISIT).clamp(WINDOW, LARGEST_WINDOW)
 }
 
-/// Starts at which one window ends and the next begins, ascending.
-fn cut_windows(regions: &[RegionCalls<'_>], runs: &[Run]) -> Vec<i64> {
+/// The starts of all calls in windows that follow each other.
+fn cut_windows(regions: &[RegionCalls<'_>], runs: &[Run]) -> Vec<RangeInclusive<i64>> {
     let starts = |run: &Run| &regions[run.region as usize].starts[run.at..run.end];
+    let first = runs.iter().filter_map(|run| starts(run).first()).min();
+    let last = runs.iter().filter_map(|run| starts(run).last()).max();
+    let (Some(&first), Some(&last)) = (first, last) else { return Vec::new() };
     let mut sample: Vec<i64> =
         runs.iter().flat_map(|run| starts(run).iter().skip(SAMPLE / 2).step_by(SAMPLE)).copied().collect();
     sample.sort_unstable();
-    let window = calls_of_window(runs.len());
-    let per_window = window / SAMPLE;
-    let mut cuts: Vec<i64> = sample.into_iter().skip(per_window).step_by(per_window).collect();
-    cuts.dedup();
-    cuts
+    let per_window = calls_of_window(runs.len()) / SAMPLE;
+    let mut firsts = vec![first];
+    firsts.extend(sample.into_iter().skip(per_window).step_by(per_window));
+    firsts.dedup();
+    let lasts = firsts[1..].iter().map(|next| next - 1).chain([last]);
+    firsts.iter().zip(lasts).map(|(first, last)| *first..=last).collect()
 }
 
-/// Moves every run forward to `limit` and collects what it passes.
-fn gather(regions: &[RegionCalls<'_>], runs: &mut [Run], limit: Option<i64>, items: &mut Vec<Item>) {
+/// Moves every run through the window that the sorter is at.
+fn visit<'a>(
+    regions: &[RegionCalls<'a>],
+    runs: &mut [Run],
+    sorter: &mut Sorter,
+    visits: &mut Vec<Visit<'a>>,
+) {
     for run in runs {
-        let (region, lane) = (run.region, run.lane);
+        let (region, lane, from) = (run.region, run.lane, run.at);
         let RegionCalls { starts, ends, .. } = regions[region as usize];
-        let passed = limit.map_or(run.end - run.at, |limit| count_below(&starts[run.at..run.end], limit));
-        let part = run.at..run.at + passed;
-        let calls = run.at as u32..;
-        let times = starts[part.clone()].iter().zip(&ends[part]);
-        items.extend(times.zip(calls).map(|((&start, &end), call)| Item { start, end, call, region, lane }));
-        run.at += passed;
+        loop {
+            let part = run.at..run.end.min(run.at + (1 << VISIT_BITS));
+            let starts = &starts[part.clone()];
+            let passed = sorter.add(starts.iter().copied(), (visits.len() as u64) << VISIT_BITS);
+            if passed > 0 {
+                visits.push(Visit { starts, ends: &ends[part], call: run.at as u32, region, lane });
+                run.at += passed;
+            }
+            if passed < 1 << VISIT_BITS {
+                break;
+            }
+        }
         // The processor sees no pattern in visits as short as these.
+        let passed = run.at - from;
         let next = run.at..run.end.min(run.at + passed + passed / 2);
         prefetch(&starts[next.clone()]);
         prefetch(&ends[next]);
     }
-}
-
-/// How many values of an ascending slice lie below `limit`; near the front, most likely.
-fn count_below(values: &[i64], limit: i64) -> usize {
-    let mut step = 1;
-    while step < values.len() && values[step - 1] < limit {
-        step *= 2;
-    }
-    let from = step / 2;
-    let to = step.min(values.len());
-    from + values[from..to].partition_point(|value| *value < limit)
 }
 
 fn gather_all(regions: &[RegionCalls<'_>], lanes: &Lanes) -> Vec<Item> {
@@ -190,4 +241,67 @@ fn gather_all(regions: &[RegionCalls<'_>], lanes: &Lanes) -> Vec<Item> {
 #[inline]
 pub(super) fn ordered(time: i64) -> u64 {
     time.cast_unsigned() ^ 1 << 63
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Region, position, lane, start and end of each call.
+    #[derive(Default)]
+    struct Taken(Vec<(u32, u32, u32, i64, i64)>);
+
+    impl Take for Taken {
+        type Error = ();
+
+        fn take<C: Calls<Call = Item>>(&mut self, calls: Sorted<'_, C>) -> Result<(), ()> {
+            self.0.extend(calls.iter().map(|item| (item.region, item.call, item.lane, item.start, item.end)));
+            Ok(())
+        }
+    }
+
+    fn check(starts: &[Vec<i64>], run: usize) {
+        let columns: Vec<(Vec<i64>, Vec<i64>)> = starts
+            .iter()
+            .map(|starts| {
+                let ends = starts.iter().enumerate().map(|(at, start)| start ^ (at as i64 * 7919 % 13));
+                (ends.collect(), (0..starts.len()).map(|at| (at / run % 3) as i64).collect())
+            })
+            .collect();
+        let regions: Vec<RegionCalls<'_>> = starts
+            .iter()
+            .zip(&columns)
+            .map(|(starts, (ends, lanes))| RegionCalls {
+                thread_ids: Some(lanes),
+                ..RegionCalls::new("a", starts, ends)
+            })
+            .collect();
+        let order = Order::of(&regions);
+        let lane_of = |region: &RegionCalls<'_>, at| order.lanes.position(region.lane_number(at));
+        let mut expected: Vec<_> = (0_u32..)
+            .zip(&regions)
+            .flat_map(|(number, region)| (0..region.len()).map(move |at| (number, region, at)))
+            .map(|(number, region, at)| {
+                (number, at as u32, lane_of(region, at), region.starts[at], region.ends[at])
+            })
+            .collect();
+        expected.sort_by_key(|&(region, call, _, start, end)| (start, !ordered(end), region, call));
+        let mut taken = Taken::default();
+        order.in_order(|item| !ordered(item.end), &mut taken).unwrap();
+        assert!(taken.0 == expected, "{} calls in {} regions", expected.len(), starts.len());
+    }
+
+    #[test]
+    fn calls_come_in_order_of_start_then_end_then_list() {
+        let spread = |calls: i64, step: i64| (0..calls).map(|at| at * step + at * at % 97).collect();
+        let shuffled = |calls: i64| (0..calls).map(|at| at * 7919 % 10_007).collect();
+        check(&[], 1);
+        check(&[vec![], vec![i64::MIN, -1, i64::MAX], vec![i64::MAX; 3]], 100);
+        // Ascending in long and in short runs, all at once, with pauses, and in no order.
+        check(&[spread(20_000, 3), spread(300, 1000), spread(5000, 1)], 1000);
+        check(&[spread(4000, 2), spread(4000, 2)], 5);
+        check(&[vec![5; 3000], vec![5; 700], spread(9000, 1)], 2000);
+        check(&[spread(3000, 1 << 40), spread(3000, 1)], 500);
+        check(&[shuffled(9000), spread(9000, 1)], 1);
+    }
 }

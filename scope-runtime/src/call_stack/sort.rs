@@ -5,6 +5,8 @@
 //!       63                                                           0
 //! ```
 
+use std::ops::RangeInclusive;
+
 use super::order::Item;
 use crate::room::room;
 
@@ -13,8 +15,16 @@ const FEW: u32 = 24;
 /// Bits of a key that are sorted by in one pass over all calls.
 const DIGIT_BITS: u32 = 12;
 
+/// Calls that are looked up by what is in a key.
+pub(super) trait Calls: Copy {
+    type Call: Starting;
+
+    /// The call at `position`; `start` is its start, where that is known.
+    fn at(self, position: u64, start: Option<i64>) -> Self::Call;
+}
+
 /// What has a start to be sorted by.
-pub(super) trait Starting {
+pub(super) trait Starting: Copy {
     fn start(&self) -> i64;
 }
 
@@ -24,29 +34,42 @@ impl Starting for Item {
     }
 }
 
-/// Calls in their order.
-#[derive(Clone, Copy)]
-pub(super) struct Sorted<'a, T = Item> {
-    items: &'a [T],
-    keys: &'a [u64],
-    /// The bits of a key that are a position in `items`.
-    position: u64,
+impl<T: Starting> Calls for &[T] {
+    type Call = T;
+
+    #[inline]
+    fn at(self, position: u64, _: Option<i64>) -> T {
+        self[position as usize]
+    }
 }
 
-impl<'a, T> Sorted<'a, T> {
+/// Calls in their order.
+#[derive(Clone, Copy)]
+pub(super) struct Sorted<'a, C> {
+    calls: C,
+    keys: &'a [u64],
+    /// `None` when keys are positions alone.
+    layout: Option<Layout>,
+}
+
+impl<'a, C: Calls> Sorted<'a, C> {
     pub(super) fn len(&self) -> usize {
         self.keys.len()
     }
 
+    /// The call at a place in the order.
+    pub(super) fn get(self, at: usize) -> C::Call {
+        call_of(self.keys[at], self.layout, self.calls)
+    }
+
     #[inline]
-    pub(super) fn iter(self) -> impl ExactSizeIterator<Item = &'a T> {
-        self.keys.iter().map(move |key| &self.items[(key & self.position) as usize])
+    pub(super) fn iter(self) -> impl ExactSizeIterator<Item = C::Call> + use<'a, C> {
+        self.keys.iter().map(move |key| call_of(*key, self.layout, self.calls))
     }
 
     /// The same calls in portions of at most `size`.
-    pub(super) fn portions(self, size: usize) -> impl Iterator<Item = Sorted<'a, T>> {
-        let Sorted { items, keys, position } = self;
-        keys.chunks(size).map(move |keys| Sorted { items, keys, position })
+    pub(super) fn portions(self, size: usize) -> impl Iterator<Item = Sorted<'a, C>> {
+        self.keys.chunks(size).map(move |keys| Sorted { keys, ..self })
     }
 }
 
@@ -63,116 +86,176 @@ struct Layout {
 
 impl Layout {
     /// Starts and positions; `None` when the starts are too far apart to share 64 bits with positions.
-    fn of_starts<T: Starting>(items: &[T]) -> Option<Layout> {
-        let (first_start, last_start) = range(items.iter().map(T::start))?;
-        let start_bits = bits(last_start.wrapping_sub(first_start).cast_unsigned());
-        let position_bits = bits(items.len() as u64);
+    fn of_starts(starts: &RangeInclusive<i64>, position_bits: u32) -> Option<Layout> {
+        let first_start = *starts.start();
+        let start_bits = bits(starts.end().wrapping_sub(first_start).cast_unsigned());
         let layout = Layout { first_start, start_bits, first_tie: 0, tie_bits: 0, position_bits };
         (start_bits + position_bits < u64::BITS).then_some(layout)
     }
 
     /// The same with ties, when they fit in.
     fn with_ties(self, ties: impl Iterator<Item = u64>) -> Layout {
-        let Some((first_tie, last_tie)) = range(ties) else { return self };
-        let tie_bits = bits(last_tie - first_tie);
+        let Some(ties) = range(ties) else { return self };
+        let tie_bits = bits(ties.end() - ties.start());
         let fits = self.start_bits + tie_bits + self.position_bits < u64::BITS;
-        if fits { Layout { first_tie, tie_bits, ..self } } else { self }
+        if fits { Layout { first_tie: *ties.start(), tie_bits, ..self } } else { self }
     }
 
-    fn key<T: Starting>(self, item: &T, tie: impl Fn(&T) -> u64, position: u64) -> u64 {
-        let start = item.start().wrapping_sub(self.first_start).cast_unsigned();
-        let tie = if self.tie_bits == 0 { 0 } else { tie(item) - self.first_tie };
+    /// `tie` counts where it has room.
+    #[inline]
+    fn key(self, start: i64, tie: u64, position: u64) -> u64 {
+        let start = start.wrapping_sub(self.first_start).cast_unsigned();
+        let tie = if self.tie_bits == 0 { 0 } else { tie - self.first_tie };
         (start << self.tie_bits | tie) << self.position_bits | position
     }
 
     /// The bits of a key that are the position.
+    #[inline]
     fn position(self) -> u64 {
         (1 << self.position_bits) - 1
     }
+
+    #[inline]
+    fn start(self, key: u64) -> i64 {
+        self.first_start.wrapping_add((key >> (self.position_bits + self.tie_bits)).cast_signed())
+    }
 }
 
-fn range<T: Copy + Ord>(mut values: impl Iterator<Item = T>) -> Option<(T, T)> {
+/// The call that a key stands for.
+#[inline]
+fn call_of<C: Calls>(key: u64, layout: Option<Layout>, calls: C) -> C::Call {
+    match layout {
+        Some(layout) => calls.at(key & layout.position(), Some(layout.start(key))),
+        None => calls.at(key, None),
+    }
+}
+
+fn range<T: Copy + Ord>(mut values: impl Iterator<Item = T>) -> Option<RangeInclusive<T>> {
     let first = values.next()?;
-    Some(values.fold((first, first), |(min, max), value| (min.min(value), max.max(value))))
+    let (min, max) = values.fold((first, first), |(min, max), value| (min.min(value), max.max(value)));
+    Some(min..=max)
 }
 
-fn bits(value: u64) -> u32 {
+/// Number of bits of a number.
+pub(super) fn bits(value: u64) -> u32 {
     u64::BITS - value.leading_zeros()
 }
 
 /// Sorts calls, keeping its memory from one window to the next.
+///
+/// The calls of a window are distributed over one to four times as many slots of time. Most slots
+/// then have one call or none, and what is left to do is to look at each pair of neighbours once.
 #[derive(Default)]
 pub(super) struct Sorter {
+    /// `None` when keys are positions alone.
+    layout: Option<Layout>,
+    last_start: i64,
     keys: Vec<u64>,
+    /// So many of `keys` are those of the window.
+    count: usize,
     other: Vec<u64>,
+    /// Number of calls per slot, then where its next call goes.
     places: Vec<u32>,
+    /// The bits of a key above these are its slot.
+    slot_shift: u32,
 }
 
 impl Sorter {
-    /// Sorts calls that fit the cache by start and `tie`; where both are equal they keep their order.
+    /// Begins a window of about `calls` calls that start in `starts`, at positions below
+    /// 2^`position_bits`.
+    pub(super) fn begin(&mut self, starts: &RangeInclusive<i64>, position_bits: u32, calls: usize) {
+        self.count = 0;
+        self.last_start = *starts.end();
+        self.layout = Layout::of_starts(starts, position_bits);
+        let Some(Layout { start_bits, .. }) = self.layout else { return };
+        let slot_bits = start_bits.min(calls.max(1).ilog2() + 1);
+        self.slot_shift = position_bits + start_bits - slot_bits;
+        self.places.clear();
+        self.places.resize(1 << slot_bits, 0);
+    }
+
+    /// Adds calls at consecutive positions, up to the first that starts behind the window; gives how
+    /// many. They come in list order.
+    #[inline]
+    pub(super) fn add(&mut self, starts: impl ExactSizeIterator<Item = i64>, position: u64) -> usize {
+        let end = self.count + starts.len();
+        if self.keys.len() < end {
+            self.keys.resize(end.next_power_of_two(), 0);
+        }
+        let calls = self.keys[self.count..end].iter_mut().zip(starts).zip(position..);
+        let calls = calls.take_while(|((_, start), _)| *start <= self.last_start);
+        let mut added = 0;
+        if let Some(layout) = self.layout {
+            let places = &mut self.places[..];
+            for ((key, start), position) in calls {
+                *key = layout.key(start, 0, position);
+                places[(*key >> self.slot_shift) as usize] += 1;
+                added += 1;
+            }
+        } else {
+            for ((key, _), position) in calls {
+                *key = position;
+                added += 1;
+            }
+        }
+        self.count += added;
+        added
+    }
+
+    /// Sorts the calls of the window by start and `tie`; where both are equal they keep their order.
+    pub(super) fn sort<C: Calls>(&mut self, calls: C, tie: impl Fn(&C::Call) -> u64) -> Sorted<'_, C> {
+        let layout = self.layout;
+        match layout {
+            Some(layout) if self.distribute() => {
+                insert_in_order(&mut self.keys[..self.count], layout, calls, tie);
+            }
+            _ => compare(&mut self.keys[..self.count], layout, calls, tie),
+        }
+        Sorted { calls, keys: &self.keys[..self.count], layout }
+    }
+
+    /// Sorts calls that fit the cache.
+    #[cfg(any(test, feature = "profile-file"))]
     pub(super) fn sort_window<'a, T: Starting>(
         &'a mut self,
         items: &'a [T],
         tie: impl Fn(&T) -> u64,
-    ) -> Sorted<'a, T> {
-        let layout = Layout::of_starts(items);
-        self.sort(items, tie, layout, Sorter::distribute)
+    ) -> Sorted<'a, &'a [T]> {
+        let starts = || items.iter().map(T::start);
+        self.begin(&range(starts()).unwrap_or(0..=0), bits(items.len() as u64), items.len());
+        self.add(starts(), 0);
+        self.sort(items, tie)
     }
 
-    /// As [`sort_window`](Self::sort_window) for any number of calls.
+    /// Sorts any number of calls, all at once.
     pub(super) fn sort_all<'a, T: Starting>(
         &'a mut self,
         items: &'a [T],
         tie: impl Fn(&T) -> u64,
-    ) -> Sorted<'a, T> {
+    ) -> Sorted<'a, &'a [T]> {
         (self.keys, self.other) = (room(items.len()), room(items.len()));
-        let layout = Layout::of_starts(items).map(|layout| layout.with_ties(items.iter().map(&tie)));
-        self.sort(items, tie, layout, Sorter::sort_digits)
-    }
-
-    fn sort<'a, T: Starting>(
-        &'a mut self,
-        items: &'a [T],
-        tie: impl Fn(&T) -> u64,
-        layout: Option<Layout>,
-        sort_keys: impl Fn(&mut Sorter, Layout) -> bool,
-    ) -> Sorted<'a, T> {
-        self.keys.clear();
         let positions = 0..items.len() as u64;
-        let mut position = u64::MAX;
-        if let Some(layout) = layout {
-            self.keys.extend(items.iter().zip(positions).map(|(item, at)| layout.key(item, &tie, at)));
-            position = layout.position();
-            if sort_keys(self, layout) {
+        let starts = range(items.iter().map(T::start)).unwrap_or(0..=0);
+        let layout = Layout::of_starts(&starts, bits(items.len() as u64));
+        let layout = layout.map(|layout| layout.with_ties(items.iter().map(&tie)));
+        let key = |(item, at): (&T, u64)| layout.map_or(at, |layout| layout.key(item.start(), tie(item), at));
+        self.keys.extend(items.iter().zip(positions).map(key));
+        match layout {
+            Some(layout) => {
+                self.sort_digits(layout);
                 if layout.tie_bits == 0 {
-                    order_ties(&mut self.keys, position, items, tie);
+                    order_ties(&mut self.keys, layout, items, tie);
                 }
-                return Sorted { items, keys: &self.keys, position };
             }
-        } else {
-            self.keys.extend(positions);
+            None => compare(&mut self.keys, layout, items, tie),
         }
-        self.keys.sort_by_key(|key| {
-            let item = &items[(key & position) as usize];
-            (item.start(), tie(item))
-        });
-        Sorted { items, keys: &self.keys, position }
+        Sorted { calls: items, keys: &self.keys, layout }
     }
 
-    /// Distributes the keys over two to four times as many slots of time. Most slots then have one
-    /// call or none, and what is left to do is to look at each pair of neighbours once. False when
-    /// too many starts are close together.
-    fn distribute(&mut self, layout: Layout) -> bool {
-        let slot_bits = layout.position_bits + 1;
-        let shift = (layout.position_bits + layout.start_bits).saturating_sub(slot_bits);
-        let slots = 1 << slot_bits;
-        self.places.clear();
-        self.places.resize(slots, 0);
-        let places = &mut self.places[..slots];
-        let slot = |key: u64| (key >> shift) as usize & (slots - 1);
-        self.keys.iter().for_each(|key| places[slot(*key)] += 1);
+    /// False when too many starts are close together.
+    fn distribute(&mut self) -> bool {
         let (mut before, mut most) = (0, 0);
-        for place in &mut *places {
+        for place in &mut self.places {
             most = most.max(*place);
             before += std::mem::replace(place, before);
         }
@@ -180,18 +263,18 @@ impl Sorter {
             return false;
         }
         self.other.resize(self.keys.len(), 0);
-        for &key in &self.keys {
-            let place = &mut places[slot(key)];
-            self.other[*place as usize] = key;
+        let other = &mut self.other[..self.count];
+        for &key in &self.keys[..self.count] {
+            let place = &mut self.places[(key >> self.slot_shift) as usize];
+            other[*place as usize] = key;
             *place += 1;
         }
-        insert_in_order(&mut self.other);
         std::mem::swap(&mut self.keys, &mut self.other);
         true
     }
 
     /// Sorts by one digit of start and tie after the other, the lowest first.
-    fn sort_digits(&mut self, layout: Layout) -> bool {
+    fn sort_digits(&mut self, layout: Layout) {
         self.other.resize(self.keys.len(), 0);
         let Layout { start_bits, tie_bits, position_bits, .. } = layout;
         for shift in (position_bits..position_bits + tie_bits + start_bits).step_by(DIGIT_BITS as usize) {
@@ -207,17 +290,26 @@ impl Sorter {
             }
             std::mem::swap(&mut self.keys, &mut self.other);
         }
-        true
     }
 }
 
-/// Insertion sort: no key is more than [`FEW`] places off.
-fn insert_in_order(keys: &mut [u64]) {
+/// Insertion sort by start, then `tie`: no key is more than [`FEW`] places off.
+fn insert_in_order<C: Calls>(keys: &mut [u64], layout: Layout, calls: C, tie: impl Fn(&C::Call) -> u64) {
+    let position = layout.position();
+    let tie = |key: u64| tie(&call_of(key, Some(layout), calls));
+    let starts_before = |one: u64, other: u64| one | position < other;
     for at in 1..keys.len() {
         let key = keys[at];
+        if starts_before(keys[at - 1], key) {
+            continue;
+        }
         let mut to = at;
-        while to > 0 && keys[to - 1] > key {
-            keys[to] = keys[to - 1];
+        while to > 0 {
+            let before = keys[to - 1];
+            if starts_before(before, key) || before ^ key <= position && tie(before) <= tie(key) {
+                break;
+            }
+            keys[to] = before;
             to -= 1;
         }
         keys[to] = key;
@@ -225,18 +317,25 @@ fn insert_in_order(keys: &mut [u64]) {
 }
 
 /// Puts the keys of calls that start together in order of `tie`, then of position.
-fn order_ties<T>(keys: &mut [u64], position: u64, items: &[T], tie: impl Fn(&T) -> u64) {
+fn order_ties<C: Calls>(keys: &mut [u64], layout: Layout, calls: C, tie: impl Fn(&C::Call) -> u64) {
+    let position = layout.position();
     let together = |one: &u64, other: &u64| one ^ other <= position;
-    if !keys.windows(2).any(|pair| together(&pair[0], &pair[1])) {
-        return;
+    let mut rest = keys;
+    while let Some(at) = rest.windows(2).position(|pair| together(&pair[0], &pair[1])) {
+        let (_, from) = rest.split_at_mut(at);
+        let count = from.iter().take_while(|key| together(key, &from[0])).count();
+        let (keys, after) = from.split_at_mut(count);
+        keys.sort_by_key(|key| tie(&call_of(*key, Some(layout), calls)));
+        rest = after;
     }
-    let mut tied = Vec::new();
-    for keys in keys.chunk_by_mut(together).filter(|keys| keys.len() > 1) {
-        tied.clear();
-        tied.extend(keys.iter().map(|key| (tie(&items[(key & position) as usize]), *key)));
-        tied.sort_unstable();
-        keys.iter_mut().zip(&tied).for_each(|(key, (_, sorted))| *key = *sorted);
-    }
+}
+
+/// Sorts keys by the calls that they stand for.
+fn compare<C: Calls>(keys: &mut [u64], layout: Option<Layout>, calls: C, tie: impl Fn(&C::Call) -> u64) {
+    keys.sort_by_key(|key| {
+        let call = call_of(*key, layout, calls);
+        (call.start(), tie(&call))
+    });
 }
 
 #[cfg(test)]
@@ -255,8 +354,9 @@ mod tests {
         let spread: Vec<i64> = (0..500_i64).map(|at| at * at * 7919 % 10_007).collect();
         for starts in [vec![], vec![7], burst, spread, vec![i64::MAX, 0, i64::MIN, 0], vec![i64::MIN; 3]] {
             let items = items(&starts);
-            let sorted =
-                |calls: Sorted<'_>| calls.iter().map(|item| (item.start, item.end)).collect::<Vec<_>>();
+            let sorted = |calls: Sorted<'_, &[Item]>| {
+                calls.iter().map(|item| (item.start, item.end)).collect::<Vec<_>>()
+            };
             let mut sorter = Sorter::default();
             // Ties that fit into the keys, and ties that do not.
             for shift in [0, 62] {

@@ -4,7 +4,6 @@ use std::cell::Cell;
 use std::ffi::c_int;
 use std::fs::File;
 use std::io;
-use std::mem::MaybeUninit;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 
@@ -99,12 +98,12 @@ pub(crate) fn write_back() {}
 ///
 /// The system gives fresh memory a page at a time, when it is first written: for columns of 10^7
 /// rows in pages of 4 KiB that takes as long as filling them.
-pub(crate) fn ask_for_large_pages<T>(spare: &mut [MaybeUninit<T>]) {
+pub(crate) fn ask_for_large_pages<T>(memory: &mut [T]) {
     const PAGE: usize = 4096;
-    let bytes = size_of_val(spare);
-    let start = spare.as_mut_ptr().cast::<u8>();
+    let bytes = size_of_val(memory);
+    let start = memory.as_mut_ptr().cast::<u8>();
     let skipped = start.align_offset(PAGE).min(bytes);
-    // SAFETY: the pages lie inside the vector's own memory; the advice changes no byte and no access
+    // SAFETY: the pages lie inside the memory; the advice changes no byte and no access
     // to it. That it may be refused makes no difference.
     unsafe {
         let pages = start.add(skipped).cast();

@@ -16,7 +16,6 @@ use std::cell::Cell;
 use std::ffi::c_void;
 use std::fs::File;
 use std::io;
-use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
 use std::sync::{Mutex, OnceLock};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -153,7 +152,7 @@ pub(crate) fn write_back() {
 }
 
 /// Does nothing.
-pub(crate) fn ask_for_large_pages<T>(_: &mut [MaybeUninit<T>]) {}
+pub(crate) fn ask_for_large_pages<T>(_: &mut [T]) {}
 
 /// Runs `write`: there is no such signal, or it is left alone.
 pub(crate) fn without_file_size_signal<T>(write: impl FnOnce() -> io::Result<T>) -> io::Result<T> {

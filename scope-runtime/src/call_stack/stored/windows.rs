@@ -113,13 +113,13 @@ impl Windows {
     }
 
     /// Hands the calls of the window to `take` in order of start, then of the tie, then of the list.
-    pub(super) fn in_order<B>(&mut self, take: impl FnMut(&Call) -> ControlFlow<B>) -> ControlFlow<B> {
+    pub(super) fn in_order<B>(&mut self, mut take: impl FnMut(&Call) -> ControlFlow<B>) -> ControlFlow<B> {
         let tie = self.tie;
         if self.is_sorted {
             self.window.sort_unstable_by_key(|call| call.order(tie));
             return self.window.iter().try_for_each(take);
         }
-        self.sorter.sort_window(&self.window, tie).iter().try_for_each(take)
+        self.sorter.sort_window(&self.window, tie).iter().try_for_each(|call| take(&call))
     }
 
     /// Reads blocks until all calls before some time are there; gives the time, or `None` in it for all
