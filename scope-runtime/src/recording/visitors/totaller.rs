@@ -262,9 +262,7 @@ impl<'a> Totaller<'a> {
                 *children_ns = children_ns.saturating_add(ns(node.inclusive));
             }
         }
-        let index_of = |depth: u64| {
-            depth.checked_sub(dead)?.checked_sub(1).and_then(|index| usize::try_from(index).ok())
-        };
+        let index_of = |depth| frame_at(depth, dead);
         for (&depth, &ticks) in &folded.inherited_elsewhere {
             if let Some(call) = index_of(depth).and_then(|index| self.open.get_mut(index)) {
                 call.children_ns = call.children_ns.saturating_add(self.scale.signed_span_ns(ticks));
@@ -358,12 +356,9 @@ impl<'a> Totaller<'a> {
 
     /// The path of a call that went on in totals, having been this when they began.
     fn path_of(&self, origin: Origin, dead: u64) -> Option<PathId> {
-        let at = |index: u64| usize::try_from(index).ok();
         match origin {
             Origin::Aside(instance, nth) => self.aside.nth(instance, nth).map(|call| call.path),
-            Origin::Open(depth) => {
-                self.open.get(at(depth.checked_sub(dead)?.checked_sub(1)?)?).map(|call| call.path)
-            }
+            Origin::Open(depth) => self.open.get(frame_at(depth, dead)?).map(|call| call.path),
         }
     }
 
@@ -416,6 +411,11 @@ impl<'a> Totaller<'a> {
         let innermost = self.open.len().wrapping_sub(1);
         self.parts.pop_if(|(index, _)| *index == innermost).map(|(_, instance)| instance)
     }
+}
+
+/// Where the open frame of a depth is, the outermost having depth 1, when nobody counts `dead` of them.
+fn frame_at(depth: u64, dead: u64) -> Option<usize> {
+    usize::try_from(depth.checked_sub(dead)?.checked_sub(1)?).ok()
 }
 
 impl Visitor for Totaller<'_> {
