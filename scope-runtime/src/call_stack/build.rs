@@ -208,13 +208,11 @@ impl<S: OpenCalls> Builder<'_, S> {
         let mut misfit = None;
         for (at, (&start, &lane)) in starts.iter().zip(lanes).enumerate() {
             let (id, end) = (first + at, ends[at]);
-            let (outer, depth) = stacks.close_before(lane, start);
-            if !outer.holds(start, end) {
+            let Some((parent, depth)) = stacks.enter(lane, id as u32, start, end) else {
                 misfit = Some(id);
                 break;
-            }
-            (depths[at], parents[at], durations[at]) = (depth, outer.id, end.wrapping_sub(start));
-            stacks.open(lane, id as u32, start, end);
+            };
+            (depths[at], parents[at], durations[at]) = (depth, parent, end.wrapping_sub(start));
         }
         self.stacks = stacks;
         misfit
@@ -224,7 +222,7 @@ impl<S: OpenCalls> Builder<'_, S> {
     #[cold]
     fn repair(&mut self, id: usize, item: Item) -> Result<(), NestingError> {
         let CallArrays { region_index, end_ns, call_index, .. } = &mut self.arrays;
-        let outer = self.stacks.close_before(item.lane, item.start).0.id as usize;
+        let outer = self.stacks.innermost(item.lane) as usize;
         let outer = call_index.get(outer).map(|&call| Outer {
             region: region_index.get(outer) as u32,
             call,

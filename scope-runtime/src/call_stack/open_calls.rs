@@ -28,19 +28,20 @@ impl Open {
 
     /// Whether a call that starts inside ends inside, too.
     #[inline]
-    pub(super) fn holds(&self, start: i64, end: i64) -> bool {
-        start <= end && ordered(end) <= self.last.saturating_add(self.end_after.into())
+    fn holds(&self, start: i64, end: i64) -> bool {
+        // Few calls end together with the one around them.
+        start <= end && (ordered(end) <= self.last || ordered(end) - u64::from(self.end_after) == self.last)
     }
 }
 
 /// The open calls of all lanes, the innermost of each last.
 pub(super) trait OpenCalls: Default {
-    /// Closes what has ended when a call of `lane` starts at `start`; gives what is innermost then and
-    /// the number of open calls.
-    fn close_before(&mut self, lane: u32, start: i64) -> (&Open, u32);
+    /// Closes what has ended when a call of `lane` starts at `start`, and opens it inside what is innermost
+    /// then. Gives that call and the number of open calls around; `None` when it does not fit in there.
+    fn enter(&mut self, lane: u32, id: u32, start: i64, end: i64) -> Option<(u32, u32)>;
 
-    /// Opens a call inside all that are open on `lane`.
-    fn open(&mut self, lane: u32, id: u32, start: i64, end: i64);
+    /// The innermost open call of a lane, or [`NO_PARENT`].
+    fn innermost(&self, lane: u32) -> u32;
 
     /// Asks for what the next calls will look at, on these lanes, where that is rarely in a cache.
     fn prefetch(&self, _lanes: &[u32]) {}
@@ -76,28 +77,33 @@ impl OneStack {
 
 impl OpenCalls for OneStack {
     #[inline(always)]
-    fn close_before(&mut self, _: u32, start: i64) -> (&Open, u32) {
-        let start = ordered(start);
-        if self.open[self.top - 1].last < start {
+    fn enter(&mut self, _: u32, id: u32, start: i64, end: i64) -> Option<(u32, u32)> {
+        let ordered_start = ordered(start);
+        if self.open[self.top - 1].last < ordered_start {
             self.top -= 1;
             loop {
-                let open = count_open(&self.open[self.top - LOOKED_AT..self.top], start);
+                let open = count_open(&self.open[self.top - LOOKED_AT..self.top], ordered_start);
                 self.top = self.top - LOOKED_AT + open;
                 if open > 0 {
                     break;
                 }
             }
         }
-        (&self.open[self.top - 1], (self.top - LOOKED_AT) as u32)
-    }
-
-    #[inline(always)]
-    fn open(&mut self, _: u32, id: u32, start: i64, end: i64) {
+        let outer = &self.open[self.top - 1];
+        let found = (outer.id, (self.top - LOOKED_AT) as u32);
+        if !outer.holds(start, end) {
+            return None;
+        }
         if self.top == self.open.len() {
             self.open = with_more_room(std::mem::take(&mut self.open));
         }
         self.open[self.top] = Open::new(id, start, end);
         self.top += 1;
+        Some(found)
+    }
+
+    fn innermost(&self, _: u32) -> u32 {
+        self.open[self.top - 1].id
     }
 }
 
@@ -152,26 +158,32 @@ impl<const LOOKED_AT: usize> Stacks<LOOKED_AT> {
 
 impl<const LOOKED_AT: usize> OpenCalls for Stacks<LOOKED_AT> {
     #[inline(always)]
-    fn close_before(&mut self, lane: u32, start: i64) -> (&Open, u32) {
-        let start = ordered(start);
+    fn enter(&mut self, lane: u32, id: u32, start: i64, end: i64) -> Option<(u32, u32)> {
         let place = &mut self.places[lane as usize];
+        let mut top = place.top;
         loop {
-            let open = count_open(&self.open[place.top - LOOKED_AT..place.top], start);
-            place.top = place.top - LOOKED_AT + open;
+            let open = count_open(&self.open[top - LOOKED_AT..top], ordered(start));
+            top = top - LOOKED_AT + open;
             if open > 0 {
-                return (&self.open[place.top - 1], (place.top - place.bottom) as u32);
+                break;
             }
         }
+        let outer = &self.open[top - 1];
+        let found = (outer.id, (top - place.bottom) as u32);
+        if !outer.holds(start, end) {
+            place.top = top;
+            return None;
+        }
+        if top == place.end {
+            top = place.move_to_more_room(&mut self.open, LOOKED_AT);
+        }
+        self.open[top] = Open::new(id, start, end);
+        place.top = top + 1;
+        Some(found)
     }
 
-    #[inline(always)]
-    fn open(&mut self, lane: u32, id: u32, start: i64, end: i64) {
-        let place = &mut self.places[lane as usize];
-        if place.top == place.end {
-            place.move_to_more_room(&mut self.open, LOOKED_AT);
-        }
-        self.open[place.top] = Open::new(id, start, end);
-        place.top += 1;
+    fn innermost(&self, lane: u32) -> u32 {
+        self.open[self.places[lane as usize].top - 1].id
     }
 
     fn prefetch(&self, lanes: &[u32]) {
@@ -190,12 +202,15 @@ impl<const LOOKED_AT: usize> OpenCalls for Stacks<LOOKED_AT> {
 }
 
 impl Place {
+    /// Moves a full stack; gives where its top is then.
     #[cold]
-    fn move_to_more_room(&mut self, open: &mut Vec<Open>, looked_at: usize) {
+    fn move_to_more_room(&mut self, open: &mut Vec<Open>, looked_at: usize) -> usize {
         let from = self.bottom - looked_at;
         let moved = open.len() - from;
         open.extend_from_within(from..self.end);
         open.resize(open.len() + self.end - from, Open::BOTTOM);
-        (self.bottom, self.top, self.end) = (self.bottom + moved, self.top + moved, open.len());
+        let top = self.end + moved;
+        (self.bottom, self.end) = (self.bottom + moved, open.len());
+        top
     }
 }
