@@ -7,7 +7,9 @@
 //! A call of an async region lasts longer than it runs. Inclusive time is what it ran, so that the
 //! times of all paths add up to what threads did; wall time is from its begin to its end.
 
-use crate::call_stack::{CallArrays, NO_PARENT};
+use std::ops::Range;
+
+use crate::call_stack::CallArrays;
 use crate::id_map::IdMap;
 use crate::profile::RegionId;
 use crate::room::room;
@@ -124,18 +126,20 @@ pub struct PathTree {
     recent: Vec<Step>,
 }
 
-/// A step from a node that is known from the place where it is kept: the region, and the node that it leads
-/// to, counted from 1, in the lower half.
+/// A step from a node that is known from the place where it is kept: the region, and in the lower half the
+/// node that it leads to.
 #[derive(Clone, Copy, Debug)]
 struct Step(u64);
 
-/// Behind all nodes.
-const NOWHERE: u64 = u32::MAX as u64;
 /// No step yet.
-const NO_STEP: Step = Step(NOWHERE);
+const NO_STEP: Step = Step(TOP as u64);
 
 impl Step {
-    /// The node that it leads to if it is one with `region`, else at least [`NOWHERE`].
+    fn new(region: u32, to: u32) -> Step {
+        Step(u64::from(region) << 32 | u64::from(to))
+    }
+
+    /// The node that it leads to if it is one with `region`, else a number that is at least [`TOP`].
     #[inline]
     fn with(self, region: u32) -> u64 {
         self.0 ^ u64::from(region) << 32
@@ -144,6 +148,13 @@ impl Step {
 
 /// Stands for "no parent" in the map of steps; no node has this id.
 const TOP: u32 = u32::MAX;
+
+/// Where the recent steps from a node are kept.
+#[inline]
+fn recent_from(parent: Option<PathId>) -> Range<usize> {
+    let from = parent.map_or(0, |PathId(parent)| 2 * (parent as usize + 1));
+    from..from + 2
+}
 
 impl PathTree {
     /// All nodes, parents before children; the index is the [`PathId`].
@@ -155,44 +166,36 @@ impl PathTree {
     ///
     /// # Panics
     ///
-    /// At 2^31 - 1 nodes.
+    /// At 2^32 - 1 nodes.
     #[inline]
     pub fn step(&mut self, parent: Option<PathId>, region: RegionId) -> PathId {
-        let from = parent.map_or(0, |PathId(parent)| 2 * (parent + 1));
-        PathId(self.step_from(from, region.0) / 2 - 1)
-    }
-
-    /// As [`step`](Self::step), from and to places in `recent`: 0 above the top, twice the number of a node
-    /// counted from 1.
-    #[inline]
-    fn step_from(&mut self, from: u32, region: u32) -> u32 {
-        if let Some([newer, older]) = self.recent.get(from as usize..from as usize + 2) {
+        if let Some([newer, older]) = self.recent.get(recent_from(parent)) {
             // Which of the two it is cannot be foretold.
-            let to = newer.with(region).min(older.with(region));
-            if to < NOWHERE {
-                return to as u32;
+            let to = newer.with(region.0).min(older.with(region.0));
+            if to < TOP.into() {
+                return PathId(to as u32);
             }
         }
-        self.look_up(from, region)
+        self.look_up(parent, region)
     }
 
-    fn look_up(&mut self, from: u32, region: u32) -> u32 {
+    fn look_up(&mut self, parent: Option<PathId>, region: RegionId) -> PathId {
+        let above = parent.map_or(TOP, |PathId(parent)| parent);
         let new = self.nodes.len() as u32;
-        let above = (from / 2).wrapping_sub(1);
-        let id = self.by_step.get_or_insert(above, region, new);
+        let id = self.by_step.get_or_insert(above, region.0, new);
         if id == new {
-            self.push((above != TOP).then_some(PathId(above)), RegionId(region));
+            self.push(parent, region);
         }
         self.recent.resize(2 * (self.nodes.len() + 1), NO_STEP);
-        let to = 2 * (id + 1);
-        self.recent[from as usize + 1] = self.recent[from as usize];
-        self.recent[from as usize] = Step(u64::from(region) << 32 | u64::from(to));
-        to
+        if let [newer, older] = &mut self.recent[recent_from(parent)] {
+            *older = std::mem::replace(newer, Step::new(region.0, id));
+        }
+        PathId(id)
     }
 
     #[cold]
     fn push(&mut self, parent: Option<PathId>, region: RegionId) {
-        assert!(self.nodes.len() < TOP as usize / 2, "fewer than 2^31 call paths");
+        assert!(self.nodes.len() < TOP as usize - 1, "fewer than 2^32 - 1 call paths");
         self.nodes.push(PathTotals::new(parent, region));
     }
 
@@ -346,7 +349,7 @@ impl PathTree {
     /// ```
     pub fn from_calls(calls: &CallArrays) -> PathTree {
         let mut tree = PathTree::default();
-        let paths = tree.walk(calls);
+        let paths = tree.walk(calls, |_, _| ());
         for (id, path) in paths.into_iter().enumerate() {
             tree.add_call(PathId(path), calls.duration_ns(id), calls.exclusive_ns[id], false);
         }
@@ -359,19 +362,14 @@ impl PathTree {
         let mut tree = PathTree::default();
         // The two sums per path by themselves: those of a few hundred paths stay in the first-level cache.
         let mut sums: Vec<(u64, i64)> = Vec::new();
-        let add = |sums: &mut Vec<(u64, i64)>, path: u32, exclusive_ns: i64| {
-            if path as usize == sums.len() {
+        tree.walk(calls, |path, exclusive_ns| {
+            if path == sums.len() {
                 sums.push((0, 0));
             }
-            let (calls, self_ns) = &mut sums[path as usize];
+            let (calls, self_ns) = &mut sums[path];
             *calls += 1;
             *self_ns = self_ns.saturating_add(exclusive_ns);
-        };
-        if tree.walk_nested(calls, |path, exclusive_ns| add(&mut sums, path, exclusive_ns)).is_none() {
-            (tree, sums) = Default::default();
-            let paths = tree.walk(calls);
-            paths.into_iter().zip(&calls.exclusive_ns).for_each(|(path, ns)| add(&mut sums, path, *ns));
-        }
+        });
         for (node, sums) in tree.nodes.iter_mut().zip(sums) {
             (node.calls, node.self_ns) = sums;
         }
@@ -380,55 +378,31 @@ impl PathTree {
         tree
     }
 
-    /// Finds the path of each call.
-    pub(crate) fn walk(&mut self, calls: &CallArrays) -> Vec<u32> {
-        let mut paths: Vec<u32> = room(calls.len());
-        for (region, &parent) in calls.region_index.iter().zip(&calls.parent) {
-            let above = paths.get(parent as usize).copied().map(PathId);
-            paths.push(self.step(above, RegionId(region as u32)).0);
+    /// Finds the path of each call; `visit` gets it and the call's exclusive time.
+    pub(crate) fn walk(&mut self, calls: &CallArrays, mut visit: impl FnMut(usize, i64)) -> Vec<u32> {
+        use crate::call_stack::SmallColumn;
+        match &calls.region_index {
+            SmallColumn::U8(regions) => self.walk_regions(calls, regions, &mut visit),
+            SmallColumn::U16(regions) => self.walk_regions(calls, regions, &mut visit),
+            SmallColumn::U32(regions) => self.walk_regions(calls, regions, &mut visit),
         }
-        paths
     }
 
-    /// Gives `visit` the path of each call and its exclusive time. `None` for many lanes or deep calls, and
-    /// where a call is not in the last one that began above it, as may be with recorded parents: not all
-    /// were visited then.
-    ///
-    /// The paths of open calls are enough for that, and those of all calls would be a column of memory.
-    fn walk_nested(&mut self, calls: &CallArrays, mut visit: impl FnMut(u32, i64)) -> Option<()> {
-        const MOST_LANES: usize = 512;
-        const MOST_DEPTHS: usize = 64;
-        const BLOCK: usize = 1024;
-        /// The last call at a depth, and the place of its path.
-        #[derive(Clone, Copy)]
-        struct Last {
-            call: u32,
-            path: u32,
+    fn walk_regions<T: Copy + Into<u32>>(
+        &mut self,
+        calls: &CallArrays,
+        regions: &[T],
+        visit: &mut impl FnMut(usize, i64),
+    ) -> Vec<u32> {
+        let mut paths: Vec<u32> = room(calls.len());
+        for ((&region, &parent), &exclusive_ns) in regions.iter().zip(&calls.parent).zip(&calls.exclusive_ns)
+        {
+            let above = paths.get(parent as usize).copied().map(PathId);
+            let PathId(path) = self.step(above, RegionId(region.into()));
+            paths.push(path);
+            visit(path as usize, exclusive_ns);
         }
-        let count = calls.lane.as_ref().map_or(1, |lane| lane.numbers.len());
-        if count > MOST_LANES {
-            return None;
-        }
-        let mut last = vec![[Last { call: NO_PARENT, path: 0 }; MOST_DEPTHS]; count];
-        let (mut regions, mut lanes) = (Vec::new(), vec![0; BLOCK]);
-        for from in (0..calls.len()).step_by(BLOCK) {
-            let part = from..calls.len().min(from + BLOCK);
-            calls.region_index.read(part.clone(), &mut regions);
-            if let Some(lane) = &calls.lane {
-                lane.index.read(part.clone(), &mut lanes);
-            }
-            let columns = regions.iter().zip(&lanes).zip(&calls.parent[part.clone()]);
-            let columns = columns.zip(&calls.depth[part.clone()]).zip(&calls.exclusive_ns[part]);
-            for (call, ((((&region, &lane), &parent), &depth), &exclusive_ns)) in (from as u32..).zip(columns)
-            {
-                let last = &mut last[lane as usize];
-                let above = last.get(depth as usize).filter(|above| above.call == parent)?;
-                let path = self.step_from(above.path, region);
-                *last.get_mut(depth as usize + 1)? = Last { call, path };
-                visit(path / 2 - 1, exclusive_ns);
-            }
-        }
-        Some(())
+        paths
     }
 
     /// Per node, whether its region occurs further up on its path too.
@@ -551,54 +525,5 @@ mod tests {
         assert_eq!(tree.nodes()[1].inclusive_ns, 50);
         assert_eq!(tree.nodes()[1].self_ns, 40);
         assert_eq!(tree.nodes()[2].inclusive_ns, 10);
-    }
-
-    /// Both ways to sum give the same, whether the paths of open calls are enough or not.
-    fn check_sums(regions: &[RegionCalls<'_>]) -> PathTree {
-        let calls = build_call_arrays(regions, Mode::Default).unwrap();
-        let (sums, all) = (PathTree::sums_of(&calls), PathTree::from_calls(&calls));
-        let row = |node: &PathTotals| (node.parent, node.region, node.calls, node.inclusive_ns, node.self_ns);
-        assert!(sums.nodes().iter().map(row).eq(all.nodes().iter().map(row)));
-        sums
-    }
-
-    #[test]
-    fn sums_need_no_path_per_call() {
-        let starts: Vec<i64> = (0..3000).collect();
-        let ends: Vec<i64> = (0..3000).map(|at| if at % 3 == 0 { at + 3 } else { at + 1 }).collect();
-        for lanes in [1, 8, 1500] {
-            // Three calls after each other on a lane, the last two in the first.
-            let threads: Vec<i64> = (0..3000).map(|at| at / 3 % lanes).collect();
-            let one = RegionCalls { thread_ids: Some(&threads), ..RegionCalls::new("a", &starts, &ends) };
-            assert_eq!(check_sums(&[one]).nodes().len(), 2);
-        }
-        for deep in [60, 200] {
-            let starts: Vec<i64> = (0..deep).collect();
-            let ends: Vec<i64> = starts.iter().map(|start| 2 * deep - start).collect();
-            let part = |at: usize| -> (Vec<i64>, Vec<i64>) {
-                let every = |column: &[i64]| column.iter().skip(at).step_by(2).copied().collect();
-                (every(&starts), every(&ends))
-            };
-            let (even, odd) = (part(0), part(1));
-            let regions = [RegionCalls::new("a", &even.0, &even.1), RegionCalls::new("b", &odd.0, &odd.1)];
-            assert_eq!(check_sums(&regions).nodes().len(), deep as usize);
-        }
-    }
-
-    #[test]
-    fn a_recorded_parent_need_not_be_the_last_call_above() {
-        // a [0 ........ 100]      b is beside a, and c in a.
-        // b    [10 .. 20]
-        // c      [12,15]
-        let ids = |name, start: &'static [i64], end: &'static [i64], id, parent| RegionCalls {
-            call_ids: Some(id),
-            parent_ids: Some(parent),
-            ..RegionCalls::new(name, start, end)
-        };
-        let a = ids("a", &[0], &[100], &[0], &[-1]);
-        let b = ids("b", &[10], &[20], &[1], &[-1]);
-        let c = ids("c", &[12], &[15], &[2], &[0]);
-        let paths = check_sums(&[a, b, c]);
-        assert_eq!(paths.nodes()[2].parent, Some(PathId(0)));
     }
 }

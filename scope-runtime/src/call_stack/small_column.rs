@@ -1,7 +1,5 @@
 //! A column of small numbers in the narrowest integers that hold them.
 
-use std::ops::Range;
-
 use crate::room::room;
 
 /// Numbers below a limit known beforehand: one, two or four bytes each.
@@ -62,16 +60,6 @@ impl SmallColumn {
     /// All values in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = usize> + '_ {
         (0..self.len()).map(|at| self.get(at))
-    }
-
-    /// Reads the values at `part` in place of what is in `into`; the width is looked at once for all.
-    pub(crate) fn read(&self, part: Range<usize>, into: &mut Vec<u32>) {
-        into.clear();
-        match self {
-            SmallColumn::U8(values) => into.extend(values[part].iter().map(|value| u32::from(*value))),
-            SmallColumn::U16(values) => into.extend(values[part].iter().map(|value| u32::from(*value))),
-            SmallColumn::U32(values) => into.extend_from_slice(&values[part]),
-        }
     }
 
     /// Appends `values`, each of them below the limit; the width is chosen once for all.
