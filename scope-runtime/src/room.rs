@@ -15,8 +15,8 @@ pub(crate) fn room<T>(capacity: usize) -> Vec<T> {
     values
 }
 
-/// `count` zeros in large pages where there are such. Memory fresh from the system is zero, so that
-/// many of them are not written until something else is.
+/// `count` zeros in large pages where there are such. `T` is a number: memory that is fresh from the system
+/// is zero already, and nothing is written.
 pub(crate) fn zeros<T: Copy + Default>(count: usize) -> Vec<T> {
     let mut values = vec![T::default(); count];
     if size_of_val(&*values) >= LARGE_BYTES {

@@ -101,20 +101,14 @@ impl CallArrays {
         lanes: Option<&[i64]>,
         capacity: usize,
     ) -> CallArrays {
-        let lane = lanes.map(|numbers| LaneColumn {
-            numbers: numbers.to_vec(),
-            index: SmallColumn::below(numbers.len(), capacity),
-        });
         CallArrays {
-            region_index: SmallColumn::below(regions.len(), capacity),
-            regions,
             call_index: room(capacity),
             start_ns: room(capacity),
             end_ns: room(capacity),
             depth: room(capacity),
             parent: room(capacity),
             exclusive_ns: room(capacity),
-            lane,
+            ..CallArrays::of_regions(regions, lanes, capacity)
         }
     }
 
@@ -127,7 +121,26 @@ impl CallArrays {
             depth: zeros(calls),
             parent: zeros(calls),
             exclusive_ns: zeros(calls),
-            ..CallArrays::with_capacity(regions, lanes, calls)
+            ..CallArrays::of_regions(regions, lanes, calls)
+        }
+    }
+
+    /// No calls, with room for the regions and lanes of `capacity`.
+    fn of_regions(regions: Arc<RegionTable>, lanes: Option<&[i64]>, capacity: usize) -> CallArrays {
+        let lane = lanes.map(|numbers| LaneColumn {
+            numbers: numbers.to_vec(),
+            index: SmallColumn::below(numbers.len(), capacity),
+        });
+        CallArrays {
+            region_index: SmallColumn::below(regions.len(), capacity),
+            regions,
+            call_index: Vec::new(),
+            start_ns: Vec::new(),
+            end_ns: Vec::new(),
+            depth: Vec::new(),
+            parent: Vec::new(),
+            exclusive_ns: Vec::new(),
+            lane,
         }
     }
 

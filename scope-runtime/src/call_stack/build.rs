@@ -149,8 +149,9 @@ struct Builder<'a, S> {
     taken: usize,
     stacks: S,
     faults: Faults<'a>,
-    /// Region and lane of the calls that were taken last.
+    /// Regions of the calls that were taken last, on their way into a narrow column.
     regions: Vec<u32>,
+    /// Lanes of these calls.
     lanes: Vec<u32>,
 }
 
@@ -182,10 +183,10 @@ impl<S: OpenCalls> Builder<'_, S> {
         let ends = &mut arrays.end_ns[first..][..count];
         let indices = &mut arrays.call_index[first..][..count];
         let (regions, lanes) = (&mut regions[..count], &mut lanes[..count]);
-        for (at, item) in calls.iter().enumerate() {
+        calls.for_each(|at, item| {
             (starts[at], ends[at], indices[at]) = (item.start, item.end, item.call);
             (regions[at], lanes[at]) = (item.region, item.lane);
-        }
+        });
         arrays.region_index.extend(regions.iter().copied());
         if let Some(lane) = &mut arrays.lane {
             lane.index.extend(lanes.iter().copied());

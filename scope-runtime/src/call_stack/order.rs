@@ -9,7 +9,7 @@
 //! Calls of one region and lane are stored in order of start, give or take. Each such run is read
 //! from front to back; all runs advance together through windows of time with a few thousand calls
 //! each. What is sorted, in the cache, is a key per call; the calls are taken from where they are
-//! stored. Windows are cut at quantiles of a sample, so that bursts and pauses make no difference.
+//! stored. Windows are cut at quantiles of a sample, so that bursts and pauses make little difference.
 //! Input with very many runs is sorted as a whole, by radix.
 
 use std::ops::RangeInclusive;
@@ -126,7 +126,7 @@ struct Visits<'a>(&'a [Visit<'a>]);
 impl Calls for Visits<'_> {
     type Call = Item;
 
-    #[inline]
+    #[inline(always)]
     fn at(self, position: u64, start: Option<i64>) -> Item {
         let visit = &self.0[(position >> VISIT_BITS) as usize];
         let at = position as usize & ((1 << VISIT_BITS) - 1);

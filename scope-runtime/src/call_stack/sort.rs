@@ -10,8 +10,8 @@ use std::ops::RangeInclusive;
 use super::order::Item;
 use crate::room::room;
 
-/// Slots of a window with more calls than this are not sorted by insertion.
-const FEW: u32 = 24;
+/// Slots with more keys than this are not sorted by insertion.
+const FEW: u32 = 8;
 /// Bits of a key that are sorted by in one pass over all calls.
 const DIGIT_BITS: u32 = 12;
 
@@ -60,6 +60,14 @@ impl<'a, C: Calls> Sorted<'a, C> {
     /// The call at a place in the order.
     pub(super) fn get(self, at: usize) -> C::Call {
         call_of(self.keys[at], self.layout, self.calls)
+    }
+
+    /// Gives `take` each call and its place. Without iterators in between all of it becomes one loop.
+    #[inline(always)]
+    pub(super) fn for_each(self, mut take: impl FnMut(usize, C::Call)) {
+        for (at, key) in self.keys.iter().enumerate() {
+            take(at, call_of(*key, self.layout, self.calls));
+        }
     }
 
     #[inline]
@@ -122,7 +130,7 @@ impl Layout {
 }
 
 /// The call that a key stands for.
-#[inline]
+#[inline(always)]
 fn call_of<C: Calls>(key: u64, layout: Option<Layout>, calls: C) -> C::Call {
     match layout {
         Some(layout) => calls.at(key & layout.position(), Some(layout.start(key))),
@@ -143,8 +151,8 @@ pub(super) fn bits(value: u64) -> u32 {
 
 /// Sorts calls, keeping its memory from one window to the next.
 ///
-/// The calls of a window are distributed over one to four times as many slots of time. Most slots
-/// then have one call or none, and what is left to do is to look at each pair of neighbours once.
+/// The calls of a window are distributed over slots of time, up to twice as many. Most slots then have
+/// one call or none, and what is left to do is to look at each pair of neighbours once.
 #[derive(Default)]
 pub(super) struct Sorter {
     /// `None` when keys are positions alone.
@@ -154,7 +162,7 @@ pub(super) struct Sorter {
     /// So many of `keys` are those of the window.
     count: usize,
     other: Vec<u64>,
-    /// Number of calls per slot, then where its next call goes.
+    /// Number of calls per slot, then where its next call goes, in the end where it ends.
     places: Vec<u32>,
     /// The bits of a key above these are its slot.
     slot_shift: u32,
@@ -206,10 +214,11 @@ impl Sorter {
     pub(super) fn sort<C: Calls>(&mut self, calls: C, tie: impl Fn(&C::Call) -> u64) -> Sorted<'_, C> {
         let layout = self.layout;
         match layout {
-            Some(layout) if self.distribute() => {
-                insert_in_order(&mut self.keys[..self.count], layout, calls, tie);
+            Some(layout) => {
+                let most = self.distribute();
+                self.sort_slots(most, layout, calls, tie);
             }
-            _ => compare(&mut self.keys[..self.count], layout, calls, tie),
+            None => compare(&mut self.keys[..self.count], layout, calls, tie),
         }
         Sorted { calls, keys: &self.keys[..self.count], layout }
     }
@@ -244,7 +253,7 @@ impl Sorter {
             Some(layout) => {
                 self.sort_digits(layout);
                 if layout.tie_bits == 0 {
-                    order_ties(&mut self.keys, layout, items, tie);
+                    order_ties(&mut self.keys, &mut Vec::new(), layout, items, tie);
                 }
             }
             None => compare(&mut self.keys, layout, items, tie),
@@ -252,15 +261,12 @@ impl Sorter {
         Sorted { calls: items, keys: &self.keys, layout }
     }
 
-    /// False when too many starts are close together.
-    fn distribute(&mut self) -> bool {
+    /// Puts the keys into their slots; gives how many the fullest has.
+    fn distribute(&mut self) -> u32 {
         let (mut before, mut most) = (0, 0);
         for place in &mut self.places {
             most = most.max(*place);
             before += std::mem::replace(place, before);
-        }
-        if most > FEW {
-            return false;
         }
         self.other.resize(self.keys.len(), 0);
         let other = &mut self.other[..self.count];
@@ -270,7 +276,26 @@ impl Sorter {
             *place += 1;
         }
         std::mem::swap(&mut self.keys, &mut self.other);
-        true
+        most
+    }
+
+    /// Sorts what is in slots, the full ones by themselves.
+    fn sort_slots<C: Calls>(&mut self, most: u32, layout: Layout, calls: C, tie: impl Fn(&C::Call) -> u64) {
+        let (mut rest, mut sorted) = (&mut self.keys[..self.count], 0);
+        let (mut begin, mut tied) = (0, Vec::new());
+        let full = if most > FEW { &self.places[..] } else { &[] };
+        for &end in full {
+            if end - begin > FEW {
+                let (few, slot) = rest.split_at_mut((begin - sorted) as usize);
+                let (slot, after) = slot.split_at_mut((end - begin) as usize);
+                insert_in_order(few, layout, calls, &tie);
+                slot.sort_unstable();
+                order_ties(slot, &mut tied, layout, calls, &tie);
+                (rest, sorted) = (after, end);
+            }
+            begin = end;
+        }
+        insert_in_order(rest, layout, calls, tie);
     }
 
     /// Sorts by one digit of start and tie after the other, the lowest first.
@@ -293,7 +318,7 @@ impl Sorter {
     }
 }
 
-/// Insertion sort by start, then `tie`: no key is more than [`FEW`] places off.
+/// Insertion sort by start, then `tie`, of keys that are few places off.
 fn insert_in_order<C: Calls>(keys: &mut [u64], layout: Layout, calls: C, tie: impl Fn(&C::Call) -> u64) {
     let position = layout.position();
     let tie = |key: u64| tie(&call_of(key, Some(layout), calls));
@@ -316,16 +341,25 @@ fn insert_in_order<C: Calls>(keys: &mut [u64], layout: Layout, calls: C, tie: im
     }
 }
 
-/// Puts the keys of calls that start together in order of `tie`, then of position.
-fn order_ties<C: Calls>(keys: &mut [u64], layout: Layout, calls: C, tie: impl Fn(&C::Call) -> u64) {
-    let position = layout.position();
-    let together = |one: &u64, other: &u64| one ^ other <= position;
+/// Puts the keys of calls that start together in order of `tie`, then of position. `tied` is room for
+/// them.
+fn order_ties<C: Calls>(
+    keys: &mut [u64],
+    tied: &mut Vec<(u64, u64)>,
+    layout: Layout,
+    calls: C,
+    tie: impl Fn(&C::Call) -> u64,
+) {
+    let together = |one: &u64, other: &u64| one ^ other <= layout.position();
     let mut rest = keys;
     while let Some(at) = rest.windows(2).position(|pair| together(&pair[0], &pair[1])) {
         let (_, from) = rest.split_at_mut(at);
         let count = from.iter().take_while(|key| together(key, &from[0])).count();
         let (keys, after) = from.split_at_mut(count);
-        keys.sort_by_key(|key| tie(&call_of(*key, Some(layout), calls)));
+        tied.clear();
+        tied.extend(keys.iter().map(|key| (tie(&call_of(*key, Some(layout), calls)), *key)));
+        tied.sort_unstable();
+        keys.iter_mut().zip(&*tied).for_each(|(key, (_, sorted))| *key = *sorted);
         rest = after;
     }
 }
