@@ -24,7 +24,7 @@ use scope_runtime::pstats::{PstatsOptions, build_pstats_dict};
 use scope_runtime::totals::PathTree;
 
 const ROUNDS: usize = 5;
-/// More bytes than a step takes.
+/// More bytes than a step takes, as in `reference.py`.
 const WARM_BYTES: usize = 3 << 29;
 
 fn main() {
@@ -47,6 +47,7 @@ fn main() {
     odd_shape("100,000 lanes of 10", columns::columns(1_000_000, 100_000), true, one_lane_ns);
     odd_shape("one lane, 1 million calls", columns::columns(1_000_000, 1), false, one_lane_ns);
     odd_shape("recursion 100,000 deep, 10 times", recursion(), false, one_lane_ns);
+    odd_shape("one lane, 10 calls per tick", coarse(columns::columns(1_000_000, 1)), false, one_lane_ns);
     odd_shape("1 million call paths", distinct_paths(), false, one_lane_ns);
 }
 
@@ -130,6 +131,12 @@ fn regions(columns: &Columns, threads: bool) -> Vec<RegionCalls<'_>> {
         });
     }
     regions
+}
+
+/// The same on a clock that ticks every 2 us.
+fn coarse(mut columns: Columns) -> Columns {
+    columns.starts.iter_mut().chain(&mut columns.ends).for_each(|time| *time /= 2000);
+    columns
 }
 
 /// Ten recursions one after the other, each 100,000 deep.
