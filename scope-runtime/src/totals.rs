@@ -149,6 +149,11 @@ impl Step {
 /// Stands for "no parent" in the map of steps; no node has this id.
 const TOP: u32 = u32::MAX;
 
+/// A number in as few bytes as a column needs.
+trait Number: Copy + Into<u32> + TryFrom<u32> {}
+
+impl<T: Copy + Into<u32> + TryFrom<u32>> Number for T {}
+
 /// Where the recent steps from a node are kept.
 #[inline]
 fn recent_from(parent: Option<PathId>) -> Range<usize> {
@@ -349,7 +354,7 @@ impl PathTree {
     /// ```
     pub fn from_calls(calls: &CallArrays) -> PathTree {
         let mut tree = PathTree::default();
-        let paths = tree.walk(calls, |_, _| ());
+        let paths = tree.paths_of(calls);
         for (id, path) in paths.into_iter().enumerate() {
             tree.add_call(PathId(path), calls.duration_ns(id), calls.exclusive_ns[id], false);
         }
@@ -359,17 +364,10 @@ impl PathTree {
     /// As [`from_calls`](Self::from_calls) without shortest and longest durations, in half the time:
     /// inclusive times are summed over nodes, not over calls.
     pub(crate) fn sums_of(calls: &CallArrays) -> PathTree {
-        let mut tree = PathTree::default();
-        // The two sums per path by themselves: those of a few hundred paths stay in the first-level cache.
-        let mut sums: Vec<(u64, i64)> = Vec::new();
-        tree.walk(calls, |path, exclusive_ns| {
-            if path == sums.len() {
-                sums.push((0, 0));
-            }
-            let (calls, self_ns) = &mut sums[path];
-            *calls += 1;
-            *self_ns = self_ns.saturating_add(exclusive_ns);
-        });
+        // Most programs have few paths, and half the memory for those of their calls.
+        let (mut tree, sums) = PathTree::sum::<u16>(calls)
+            .or_else(|| PathTree::sum::<u32>(calls))
+            .expect("paths whose numbers have 32 bits");
         for (node, sums) in tree.nodes.iter_mut().zip(sums) {
             (node.calls, node.self_ns) = sums;
         }
@@ -378,8 +376,30 @@ impl PathTree {
         tree
     }
 
-    /// Finds the path of each call; `visit` gets it and the call's exclusive time.
-    pub(crate) fn walk(&mut self, calls: &CallArrays, mut visit: impl FnMut(usize, i64)) -> Vec<u32> {
+    /// The paths, and the number of calls and the self time of each; `None` when `P` is too narrow for them.
+    fn sum<P: Number>(calls: &CallArrays) -> Option<(PathTree, Vec<(u64, i64)>)> {
+        let mut tree = PathTree::default();
+        // The two sums per path by themselves: those of a few hundred paths stay in the first-level cache.
+        let mut sums: Vec<(u64, i64)> = Vec::new();
+        tree.walk::<P>(calls, |path, exclusive_ns| {
+            if path == sums.len() {
+                sums.push((0, 0));
+            }
+            let (calls, self_ns) = &mut sums[path];
+            *calls += 1;
+            *self_ns = self_ns.saturating_add(exclusive_ns);
+        })?;
+        Some((tree, sums))
+    }
+
+    /// The path of each call.
+    pub(crate) fn paths_of(&mut self, calls: &CallArrays) -> Vec<u32> {
+        self.walk(calls, |_, _| ()).expect("paths whose numbers have 32 bits")
+    }
+
+    /// Finds the path of each call; `visit` gets it and the call's exclusive time. `None` when `P` is too
+    /// narrow for the paths.
+    fn walk<P: Number>(&mut self, calls: &CallArrays, mut visit: impl FnMut(usize, i64)) -> Option<Vec<P>> {
         use crate::call_stack::SmallColumn;
         match &calls.region_index {
             SmallColumn::U8(regions) => self.walk_regions(calls, regions, &mut visit),
@@ -388,21 +408,21 @@ impl PathTree {
         }
     }
 
-    fn walk_regions<T: Copy + Into<u32>>(
+    fn walk_regions<R: Number, P: Number>(
         &mut self,
         calls: &CallArrays,
-        regions: &[T],
+        regions: &[R],
         visit: &mut impl FnMut(usize, i64),
-    ) -> Vec<u32> {
-        let mut paths: Vec<u32> = room(calls.len());
+    ) -> Option<Vec<P>> {
+        let mut paths: Vec<P> = room(calls.len());
         for ((&region, &parent), &exclusive_ns) in regions.iter().zip(&calls.parent).zip(&calls.exclusive_ns)
         {
-            let above = paths.get(parent as usize).copied().map(PathId);
+            let above = paths.get(parent as usize).map(|path| PathId((*path).into()));
             let PathId(path) = self.step(above, RegionId(region.into()));
-            paths.push(path);
+            paths.push(P::try_from(path).ok()?);
             visit(path as usize, exclusive_ns);
         }
-        paths
+        Some(paths)
     }
 
     /// Per node, whether its region occurs further up on its path too.
@@ -525,5 +545,19 @@ mod tests {
         assert_eq!(tree.nodes()[1].inclusive_ns, 50);
         assert_eq!(tree.nodes()[1].self_ns, 40);
         assert_eq!(tree.nodes()[2].inclusive_ns, 10);
+    }
+
+    #[test]
+    fn sums_are_the_same_for_few_paths_and_for_many() {
+        for deep in [5, 70_000] {
+            let starts: Vec<i64> = (0..deep).collect();
+            let ends: Vec<i64> = starts.iter().map(|start| 2 * deep - start).collect();
+            let calls =
+                build_call_arrays(&[RegionCalls::new("walk", &starts, &ends)], Mode::Default).unwrap();
+            let (sums, all) = (PathTree::sums_of(&calls), PathTree::from_calls(&calls));
+            let row = |node: &PathTotals| (node.parent, node.calls, node.inclusive_ns, node.self_ns);
+            assert!(sums.nodes().iter().map(row).eq(all.nodes().iter().map(row)));
+            assert_eq!(sums.nodes().len(), deep as usize);
+        }
     }
 }

@@ -4,9 +4,6 @@
 //! seconds (median of five, the two sides in turn), their ratio, and the extra peak memory of the
 //! build; then the odd shapes, in ns per call. Without a Python that has scope-profiler 0.7.5 our
 //! side is measured alone.
-//!
-//! Before each step both sides use memory and give it back, so that none of it has to come from the host
-//! of a virtual machine, which takes longer than a build.
 
 mod columns;
 #[path = "../common/tree8.rs"]
@@ -24,8 +21,6 @@ use scope_runtime::pstats::{PstatsOptions, build_pstats_dict};
 use scope_runtime::totals::PathTree;
 
 const ROUNDS: usize = 5;
-/// More bytes than a step takes, as in `reference.py`.
-const WARM_BYTES: usize = 3 << 29;
 
 fn main() {
     let calls = std::env::args().find_map(|argument| argument.parse().ok()).unwrap_or(10_000_000);
@@ -172,11 +167,6 @@ fn distinct_paths() -> Columns {
 
 /// A result with the CPU seconds and the extra peak bytes that it took.
 fn measured<T>(work: impl FnOnce() -> T) -> (T, f64, u64) {
-    let mut warm: Vec<u8> = Vec::with_capacity(WARM_BYTES);
-    warm.spare_capacity_mut().iter_mut().step_by(4096).for_each(|byte| {
-        byte.write(1);
-    });
-    drop(black_box(warm));
     let _ = fs::write("/proc/self/clear_refs", "5");
     let (before, begin) = (memory("VmRSS"), cpu_seconds());
     let result = black_box(work());

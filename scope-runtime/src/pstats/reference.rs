@@ -16,7 +16,7 @@ fn seconds(ns: i64) -> f64 {
 
 pub(super) fn path_rows(calls: &CallArrays) -> Vec<PathRow> {
     let mut tree = PathTree::default();
-    let paths = tree.walk(calls, |_, _| ());
+    let paths = tree.paths_of(calls);
     let row = |node: &crate::totals::PathTotals| PathRow {
         parent: node.parent.map(|PathId(parent)| parent),
         region: node.region.0,
@@ -88,7 +88,7 @@ pub(super) fn name_rows(calls: &CallArrays, options: &PstatsOptions) -> NameRows
 /// Per call, whether no call of its region is around it, and the same for calls from its caller.
 fn primitive_by_ancestors(calls: &CallArrays, options: &PstatsOptions) -> Vec<(bool, bool)> {
     let mut tree = PathTree::default();
-    let paths = tree.walk(calls, |_, _| ());
+    let paths = tree.paths_of(calls);
     let recursion = recursion(&tree, options.caller_recursion);
     let primitive = |path: u32| {
         let (region, step) = recursion[path as usize];

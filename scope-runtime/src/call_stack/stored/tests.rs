@@ -148,7 +148,7 @@ fn check(regions: &[Region], ids: bool, sizes: &[(usize, usize)]) -> bool {
     let expected = build_good_lanes(&calls, BadLanes::Drop).unwrap();
     let paths = PathTree::from_calls(&expected.calls);
     let mut tree = PathTree::default();
-    let of_call = tree.walk(&expected.calls, |_, _| ());
+    let of_call = tree.paths_of(&expected.calls);
     let times = expected.calls.start_ns.iter().zip(&expected.calls.end_ns);
     let visited: Vec<_> =
         of_call.into_iter().zip(times).map(|(path, (start, end))| (path, *start, *end)).collect();
