@@ -48,7 +48,7 @@ const WINDOW: usize = 2048;
 const LARGEST_WINDOW: usize = 8192;
 const CALLS_PER_VISIT: usize = 12;
 /// One start in so many goes into the sample that the windows are cut by.
-const SAMPLE: usize = 64;
+const SAMPLE: usize = 128;
 /// With more runs than this, windows that are worth a visit to each of them are too large.
 const MOST_RUNS: usize = 2048;
 /// Calls that are sorted as a whole are given on in portions of this size.

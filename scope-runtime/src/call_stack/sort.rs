@@ -223,17 +223,18 @@ impl Sorter {
         Sorted { calls, keys: &self.keys[..self.count], layout }
     }
 
-    /// Sorts calls that fit the cache.
+    /// Sorts calls that fit the cache, the positions of which are those of their starts.
     #[cfg(any(test, feature = "profile-file"))]
-    pub(super) fn sort_window<'a, T: Starting>(
-        &'a mut self,
-        items: &'a [T],
-        tie: impl Fn(&T) -> u64,
-    ) -> Sorted<'a, &'a [T]> {
-        let starts = || items.iter().map(T::start);
-        self.begin(&range(starts()).unwrap_or(0..=0), bits(items.len() as u64), items.len());
-        self.add(starts(), 0);
-        self.sort(items, tie)
+    pub(super) fn sort_window<C: Calls>(
+        &mut self,
+        calls: C,
+        starts: impl ExactSizeIterator<Item = i64> + Clone,
+        tie: impl Fn(&C::Call) -> u64,
+    ) -> Sorted<'_, C> {
+        let count = starts.len();
+        self.begin(&range(starts.clone()).unwrap_or(0..=0), bits(count as u64), count);
+        self.add(starts, 0);
+        self.sort(calls, tie)
     }
 
     /// Sorts any number of calls, all at once.
@@ -398,7 +399,10 @@ mod tests {
                 let mut expected = items.clone();
                 expected.sort_by_key(|item| (item.start, tie(item)));
                 let expected: Vec<_> = expected.iter().map(|item| (item.start, item.end)).collect();
-                assert_eq!(sorted(sorter.sort_window(&items, tie)), expected);
+                assert_eq!(
+                    sorted(sorter.sort_window(&items[..], items.iter().map(Item::start), tie)),
+                    expected
+                );
                 assert_eq!(sorted(sorter.sort_all(&items, tie)), expected);
             }
         }

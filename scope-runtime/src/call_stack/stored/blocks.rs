@@ -31,7 +31,7 @@ impl Call {
     }
 }
 
-impl Starting for Call {
+impl Starting for &Call {
     fn start(&self) -> i64 {
         self.start
     }

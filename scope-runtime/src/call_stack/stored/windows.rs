@@ -7,7 +7,7 @@ use super::StoredError;
 use super::blocks::{Call, Reader};
 use super::sorted_file::{self, SortedPart};
 use crate::call_stack::order::calls_of_window;
-use crate::call_stack::sort::Sorter;
+use crate::call_stack::sort::{Calls, Sorter};
 
 /// Calls read at a time where the source does not mind.
 const BLOCK: usize = 1024;
@@ -41,6 +41,19 @@ impl Rest {
             Rest::Columns { at, end, .. } => at == end,
             Rest::File(part) => part.is_at_end(),
         }
+    }
+}
+
+/// The calls of a window, which are not copied: they are larger than what is asked of them.
+#[derive(Clone, Copy)]
+struct Window<'a>(&'a [Call]);
+
+impl<'a> Calls for Window<'a> {
+    type Call = &'a Call;
+
+    #[inline(always)]
+    fn at(self, position: u64, _: Option<i64>) -> &'a Call {
+        &self.0[position as usize]
     }
 }
 
@@ -113,13 +126,15 @@ impl Windows {
     }
 
     /// Hands the calls of the window to `take` in order of start, then of the tie, then of the list.
-    pub(super) fn in_order<B>(&mut self, mut take: impl FnMut(&Call) -> ControlFlow<B>) -> ControlFlow<B> {
+    pub(super) fn in_order<B>(&mut self, take: impl FnMut(&Call) -> ControlFlow<B>) -> ControlFlow<B> {
         let tie = self.tie;
         if self.is_sorted {
             self.window.sort_unstable_by_key(|call| call.order(tie));
             return self.window.iter().try_for_each(take);
         }
-        self.sorter.sort_window(&self.window, tie).iter().try_for_each(|call| take(&call))
+        let starts = self.window.iter().map(|call| call.start);
+        let sorted = self.sorter.sort_window(Window(&self.window), starts, |call| tie(call));
+        sorted.iter().try_for_each(take)
     }
 
     /// Reads blocks until all calls before some time are there; gives the time, or `None` in it for all
