@@ -122,7 +122,8 @@ pub struct PathTree {
     nodes: Vec<PathTotals>,
     by_step: IdMap,
     /// The last two different steps that were looked up, per node, those from the top in front. Most
-    /// regions call one or two others, and these look-ups stay where the nodes are.
+    /// regions call one or two others, and these look-ups stay where the nodes are. Not as pairs, whose
+    /// addresses take a step more in what each call waits for.
     recent: Vec<Step>,
 }
 

@@ -18,20 +18,22 @@ pub(super) fn build(regions: &[RegionCalls<'_>], calls: usize) -> Option<CallArr
     let order = Order::of(regions);
     let table = Arc::new(RegionTable::of(regions));
     let arrays = CallArrays::with_capacity(table, order.lanes().numbers.as_deref(), calls);
-    let id_of = |item: &Item| {
-        let region = &regions[item.region as usize];
-        region.call_ids.map_or(-1, |ids| ids[item.call as usize])
-    };
+    let id_of = |item: &Item| recorded(regions[item.region as usize].call_ids, item);
     let (ids, parents) = (Vec::with_capacity(calls), Vec::with_capacity(calls));
-    let mut recorded = Recorded { regions, arrays, ids, parents };
-    order.in_order(|item| ordered(id_of(item)), &mut recorded).ok()?;
-    let Recorded { mut arrays, ids, parents, .. } = recorded;
+    let mut calls = Recorded { regions, arrays, ids, parents };
+    order.in_order(|item| ordered(id_of(item)), &mut calls).ok()?;
+    let Recorded { mut arrays, ids, parents, .. } = calls;
     let places = Places::new(&ids)?;
     for (at, parent) in parents.into_iter().enumerate() {
         let parent = if parent < 0 { NO_PARENT } else { places.get(parent)? };
         hang(&mut arrays, at, parent)?;
     }
     arrays.exclusive_ns.iter().all(|exclusive| *exclusive >= 0).then_some(arrays)
+}
+
+/// What a column of its region has for a call.
+fn recorded(column: Option<&[i64]>, item: &Item) -> i64 {
+    column.map_or(-1, |ids| ids[item.call as usize])
 }
 
 /// Calls in order, without their nesting.
@@ -56,9 +58,8 @@ impl Take for Recorded<'_> {
                 lane.index.extend(std::iter::once(item.lane));
             }
             let region = &self.regions[item.region as usize];
-            let recorded = |column: Option<&[i64]>| column.map_or(-1, |ids| ids[item.call as usize]);
-            self.ids.push(recorded(region.call_ids));
-            self.parents.push(recorded(region.parent_ids));
+            self.ids.push(recorded(region.call_ids, &item));
+            self.parents.push(recorded(region.parent_ids, &item));
             if item.end < item.start {
                 return Err(());
             }

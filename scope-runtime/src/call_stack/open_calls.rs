@@ -7,12 +7,12 @@ use crate::room::room;
 
 /// An open call: all that is asked of it while others start and end.
 #[derive(Clone, Copy)]
-pub(super) struct Open {
+struct Open {
     /// Last tick at which a call that starts is inside, as [`ordered`] has it: the end only for a call
     /// of 0 ns.
     last: u64,
     /// [`NO_PARENT`] below the outermost call, where nothing ends and anything fits.
-    pub(super) id: u32,
+    id: u32,
     /// How much later than `last` the end is, 0 or 1.
     end_after: u32,
 }
@@ -47,12 +47,20 @@ pub(super) trait OpenCalls: Default {
     fn prefetch(&self, _lanes: &[u32]) {}
 }
 
-/// How many of these are open at `start`. From the outside in, ends never grow.
+/// Where the top of a stack is without the calls that have ended at `start`. From the outside in, ends never
+/// grow.
 ///
-/// How many calls end cannot be foretold, so they are counted and not branched upon.
-#[inline]
-fn count_open(innermost: &[Open], start: u64) -> usize {
-    innermost.iter().map(|open| usize::from(open.last >= start)).sum()
+/// How many calls end cannot be foretold, so they are counted and not branched upon, `LOOKED_AT` together.
+#[inline(always)]
+fn top_at<const LOOKED_AT: usize>(start: u64, open: &[Open], mut top: usize) -> usize {
+    loop {
+        let innermost = &open[top - LOOKED_AT..top];
+        let still_open: usize = innermost.iter().map(|open| usize::from(open.last >= start)).sum();
+        top = top - LOOKED_AT + still_open;
+        if still_open > 0 {
+            return top;
+        }
+    }
 }
 
 /// So many open calls are looked at together; most calls end fewer others. It is one less than a power of
@@ -80,14 +88,7 @@ impl OpenCalls for OneStack {
     fn enter(&mut self, _: u32, id: u32, start: i64, end: i64) -> Option<(u32, u32)> {
         let ordered_start = ordered(start);
         if self.open[self.top - 1].last < ordered_start {
-            self.top -= 1;
-            loop {
-                let open = count_open(&self.open[self.top - LOOKED_AT..self.top], ordered_start);
-                self.top = self.top - LOOKED_AT + open;
-                if open > 0 {
-                    break;
-                }
-            }
+            self.top = top_at::<LOOKED_AT>(ordered_start, &self.open, self.top - 1);
         }
         let outer = &self.open[self.top - 1];
         let found = (outer.id, (self.top - LOOKED_AT) as u32);
@@ -160,14 +161,7 @@ impl<const LOOKED_AT: usize> OpenCalls for Stacks<LOOKED_AT> {
     #[inline(always)]
     fn enter(&mut self, lane: u32, id: u32, start: i64, end: i64) -> Option<(u32, u32)> {
         let place = &mut self.places[lane as usize];
-        let mut top = place.top;
-        loop {
-            let open = count_open(&self.open[top - LOOKED_AT..top], ordered(start));
-            top = top - LOOKED_AT + open;
-            if open > 0 {
-                break;
-            }
-        }
+        let mut top = top_at::<LOOKED_AT>(ordered(start), &self.open, place.top);
         let outer = &self.open[top - 1];
         let found = (outer.id, (top - place.bottom) as u32);
         if !outer.holds(start, end) {

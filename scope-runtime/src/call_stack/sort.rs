@@ -218,7 +218,7 @@ impl Sorter {
                 let most = self.distribute();
                 self.sort_slots(most, layout, calls, tie);
             }
-            None => compare(&mut self.keys[..self.count], layout, calls, tie),
+            None => sort_positions(&mut self.keys[..self.count], calls, tie),
         }
         Sorted { calls, keys: &self.keys[..self.count], layout }
     }
@@ -257,7 +257,7 @@ impl Sorter {
                     order_ties(&mut self.keys, &mut Vec::new(), layout, items, tie);
                 }
             }
-            None => compare(&mut self.keys, layout, items, tie),
+            None => sort_positions(&mut self.keys, items, tie),
         }
         Sorted { calls: items, keys: &self.keys, layout }
     }
@@ -365,10 +365,10 @@ fn order_ties<C: Calls>(
     }
 }
 
-/// Sorts keys by the calls that they stand for.
-fn compare<C: Calls>(keys: &mut [u64], layout: Option<Layout>, calls: C, tie: impl Fn(&C::Call) -> u64) {
-    keys.sort_by_key(|key| {
-        let call = call_of(*key, layout, calls);
+/// Sorts keys that are positions alone, by the calls there.
+fn sort_positions<C: Calls>(keys: &mut [u64], calls: C, tie: impl Fn(&C::Call) -> u64) {
+    keys.sort_by_key(|position| {
+        let call = calls.at(*position, None);
         (call.start(), tie(&call))
     });
 }
