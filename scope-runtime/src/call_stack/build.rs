@@ -17,7 +17,7 @@ use super::error::NestingError;
 use super::faults::{Faults, Outer, first_faulty};
 use super::ids;
 use super::input::{RegionCalls, count_calls};
-use super::open_calls::{FewStacks, MANY_LANES, ManyStacks, OneStack, OpenCalls};
+use super::open_calls::{OneStack, OpenCalls, Stacks};
 use super::order::{Item, Order, Take, ordered};
 use super::reference;
 use super::sort::{Calls, Sorted};
@@ -116,8 +116,7 @@ fn reconstruct(
     let order = Order::of(regions);
     match order.lanes().count() {
         1 => nest(regions, order, calls, bad, OneStack::empty()),
-        lanes if lanes <= MANY_LANES => nest(regions, order, calls, bad, FewStacks::empty(lanes)),
-        lanes => nest(regions, order, calls, bad, ManyStacks::empty(lanes)),
+        lanes => nest(regions, order, calls, bad, Stacks::empty(lanes)),
     }
 }
 
@@ -161,7 +160,7 @@ impl<S: OpenCalls> Take for Builder<'_, S> {
     fn take<C: Calls<Call = Item>>(&mut self, calls: Sorted<'_, C>) -> Result<(), NestingError> {
         let first = self.taken;
         self.append(calls);
-        self.stacks.prefetch(&self.lanes);
+        self.stacks.look_at(&self.lanes);
         let mut from = first;
         while let Some(id) = self.nest(from..self.taken) {
             self.repair(id, calls.get(id - first))?;
@@ -223,7 +222,7 @@ impl<S: OpenCalls> Builder<'_, S> {
     #[cold]
     fn repair(&mut self, id: usize, item: Item) -> Result<(), NestingError> {
         let CallArrays { region_index, end_ns, call_index, .. } = &mut self.arrays;
-        let outer = self.stacks.innermost(item.lane) as usize;
+        let outer = self.stacks.innermost(item.lane, item.start) as usize;
         let outer = call_index.get(outer).map(|&call| Outer {
             region: region_index.get(outer) as u32,
             call,

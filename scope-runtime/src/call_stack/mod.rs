@@ -31,6 +31,7 @@ mod input;
 mod lanes;
 mod open_calls;
 mod order;
+mod partition;
 mod reference;
 mod small_column;
 mod sort;

@@ -2,36 +2,27 @@
 
 use super::arrays::NO_PARENT;
 use super::order::ordered;
-use crate::cache::prefetch_line;
 use crate::room::room;
 
 /// An open call: all that is asked of it while others start and end.
 #[derive(Clone, Copy)]
 struct Open {
-    /// Last tick at which a call that starts is inside, as [`ordered`] has it: the end only for a call
-    /// of 0 ns.
     last: u64,
     /// [`NO_PARENT`] below the outermost call, where nothing ends and anything fits.
     id: u32,
-    /// How much later than `last` the end is, 0 or 1.
-    end_after: u32,
 }
 
 impl Open {
-    const BOTTOM: Open = Open { last: u64::MAX, id: NO_PARENT, end_after: 0 };
+    const BOTTOM: Open = Open { last: u64::MAX, id: NO_PARENT };
+}
 
-    #[inline]
-    fn new(id: u32, start: i64, end: i64) -> Open {
-        let end_after = u32::from(end != start);
-        Open { last: ordered(end) - u64::from(end_after), id, end_after }
-    }
-
-    /// Whether a call that starts inside ends inside, too.
-    #[inline]
-    fn holds(&self, start: i64, end: i64) -> bool {
-        // Few calls end together with the one around them.
-        start <= end && (ordered(end) <= self.last || ordered(end) - u64::from(self.end_after) == self.last)
-    }
+/// Last tick at which a call that starts is inside, as [`ordered`] has it: the end only for a call of 0 ns.
+///
+/// A call that starts inside also ends inside where its last tick is not the later one. A longer call that
+/// starts on the tick of a call of 0 ns would pass, too, but it comes before that one.
+#[inline]
+fn last_tick(start: i64, end: i64) -> u64 {
+    ordered(end) - u64::from(end != start)
 }
 
 /// The open calls of all lanes, the innermost of each last.
@@ -40,11 +31,11 @@ pub(super) trait OpenCalls: Default {
     /// then. Gives that call and the number of open calls around; `None` when it does not fit in there.
     fn enter(&mut self, lane: u32, id: u32, start: i64, end: i64) -> Option<(u32, u32)>;
 
-    /// The innermost open call of a lane, or [`NO_PARENT`].
-    fn innermost(&self, lane: u32) -> u32;
+    /// The innermost call of a lane that is open at `start`, or [`NO_PARENT`]; `enter` was called for it.
+    fn innermost(&self, lane: u32, start: i64) -> u32;
 
     /// Asks for what the next calls will look at, on these lanes, where that is rarely in a cache.
-    fn prefetch(&self, _lanes: &[u32]) {}
+    fn look_at(&self, _lanes: &[u32]) {}
 }
 
 /// Where the top of a stack is without the calls that have ended at `start`. From the outside in, ends never
@@ -79,7 +70,17 @@ pub(super) struct OneStack {
 
 impl OneStack {
     pub(super) fn empty() -> OneStack {
-        OneStack { open: vec![Open::BOTTOM; 64], top: LOOKED_AT }
+        OneStack::of(std::iter::empty())
+    }
+
+    /// With these open calls, the outermost first.
+    fn of(open: impl Iterator<Item = Open>) -> OneStack {
+        let mut stack = OneStack { open: vec![Open::BOTTOM; 32], top: LOOKED_AT };
+        for call in open {
+            stack.open[stack.top] = call;
+            stack.top += 1;
+        }
+        stack
     }
 }
 
@@ -92,18 +93,19 @@ impl OpenCalls for OneStack {
         }
         let outer = &self.open[self.top - 1];
         let found = (outer.id, (self.top - LOOKED_AT) as u32);
-        if !outer.holds(start, end) {
+        let last = last_tick(start, end);
+        if start > end || last > outer.last {
             return None;
         }
         if self.top == self.open.len() {
             self.open = with_more_room(std::mem::take(&mut self.open));
         }
-        self.open[self.top] = Open::new(id, start, end);
+        self.open[self.top] = Open { last, id };
         self.top += 1;
         Some(found)
     }
 
-    fn innermost(&self, _: u32) -> u32 {
+    fn innermost(&self, _: u32, _: i64) -> u32 {
         self.open[self.top - 1].id
     }
 }
@@ -115,96 +117,103 @@ fn with_more_room(mut open: Vec<Open>) -> Vec<Open> {
     open
 }
 
-/// Room for the open calls of a lane, at first.
-const FEW: usize = 9;
+/// So many calls of a lane are open at once before it gets a stack that grows: the last ticks of as many are
+/// in one line of the cache.
+const SHALLOW: usize = 8;
 
-/// Where the stack of a lane lies.
-struct Place {
-    /// Behind as many times [`Open::BOTTOM`] as calls are looked at together.
-    bottom: usize,
-    /// Behind the innermost open call.
-    top: usize,
-    /// Where its room ends.
-    end: usize,
+/// The outermost open calls of a lane that was never deep. How many there are is not written down: what has
+/// ended has a last tick before any start to come.
+#[derive(Clone, Copy)]
+#[repr(align(32))]
+struct Shallow {
+    /// All the latest, for a lane that is deep.
+    lasts: [u64; SHALLOW],
+    /// Of a deep lane the first is the position of its stack.
+    ids: [u32; SHALLOW],
 }
 
-/// The open calls of several lanes. All stacks share one block, because with thousands of them not even
-/// the addresses of their pages would stay in the processor otherwise.
-///
-/// `LOOKED_AT` open calls are looked at together.
-#[derive(Default)]
-pub(super) struct Stacks<const LOOKED_AT: usize> {
-    open: Vec<Open>,
-    places: Vec<Place>,
-}
+impl Shallow {
+    const EMPTY: Shallow = Shallow { lasts: [0; SHALLOW], ids: [NO_PARENT; SHALLOW] };
 
-/// The stacks of some lanes.
-pub(super) type FewStacks = Stacks<LOOKED_AT>;
+    /// How many of these calls are open at `start`.
+    #[inline(always)]
+    fn open_at(&self, start: u64) -> usize {
+        self.lasts.iter().map(|last| usize::from(*last >= start)).sum()
+    }
 
-/// With more lanes than this, their open calls do not stay in a second-level cache.
-pub(super) const MANY_LANES: usize = 2000;
-
-/// The stacks of thousands of lanes: what is looked at together should lie in one line of the cache.
-pub(super) type ManyStacks = Stacks<3>;
-
-impl<const LOOKED_AT: usize> Stacks<LOOKED_AT> {
-    pub(super) fn empty(lanes: usize) -> Self {
-        let size = LOOKED_AT + FEW;
-        let mut open = room(lanes * size);
-        open.resize(lanes * size, Open::BOTTOM);
-        let place = |from: usize| Place { bottom: from + LOOKED_AT, top: from + LOOKED_AT, end: from + size };
-        Stacks { open, places: (0..lanes).map(|lane| place(lane * size)).collect() }
+    fn is_deep(&self) -> bool {
+        self.lasts == [u64::MAX; SHALLOW]
     }
 }
 
-impl<const LOOKED_AT: usize> OpenCalls for Stacks<LOOKED_AT> {
+/// The open calls of several lanes.
+#[derive(Default)]
+pub(super) struct Stacks {
+    lanes: Vec<Shallow>,
+    deep: Vec<OneStack>,
+}
+
+/// With more lanes than this, what is open does not stay in a second-level cache.
+const MANY_LANES: usize = 2000;
+
+impl Stacks {
+    pub(super) fn empty(lanes: usize) -> Self {
+        let mut shallow = room(lanes);
+        shallow.resize(lanes, Shallow::EMPTY);
+        Stacks { lanes: shallow, deep: Vec::new() }
+    }
+
+    /// As `enter`, on a lane with a stack that grows or that gets one now.
+    #[cold]
+    fn enter_deep(&mut self, lane: u32, id: u32, start: i64, end: i64) -> Option<(u32, u32)> {
+        let shallow = &mut self.lanes[lane as usize];
+        if !shallow.is_deep() {
+            let open = shallow.lasts.iter().zip(&shallow.ids).filter(|(_, id)| **id != NO_PARENT);
+            let stack = OneStack::of(open.map(|(&last, &id)| Open { last, id }));
+            shallow.lasts = [u64::MAX; SHALLOW];
+            shallow.ids[0] = self.deep.len() as u32;
+            self.deep.push(stack);
+        }
+        self.deep[shallow.ids[0] as usize].enter(lane, id, start, end)
+    }
+}
+
+impl OpenCalls for Stacks {
     #[inline(always)]
     fn enter(&mut self, lane: u32, id: u32, start: i64, end: i64) -> Option<(u32, u32)> {
-        let place = &mut self.places[lane as usize];
-        let mut top = top_at::<LOOKED_AT>(ordered(start), &self.open, place.top);
-        let outer = &self.open[top - 1];
-        let found = (outer.id, (top - place.bottom) as u32);
-        if !outer.holds(start, end) {
-            place.top = top;
+        let shallow = &mut self.lanes[lane as usize];
+        let open = shallow.open_at(ordered(start));
+        if open == SHALLOW {
+            return self.enter_deep(lane, id, start, end);
+        }
+        let Shallow { lasts, ids } = shallow;
+        let (outer_last, outer) = match open {
+            0 => (u64::MAX, NO_PARENT),
+            open => (lasts[open - 1], ids[open - 1]),
+        };
+        let last = last_tick(start, end);
+        if start > end || last > outer_last {
             return None;
         }
-        if top == place.end {
-            top = place.move_to_more_room(&mut self.open, LOOKED_AT);
-        }
-        self.open[top] = Open::new(id, start, end);
-        place.top = top + 1;
-        Some(found)
+        (lasts[open], ids[open]) = (last, id);
+        Some((outer, open as u32))
     }
 
-    fn innermost(&self, lane: u32) -> u32 {
-        self.open[self.places[lane as usize].top - 1].id
+    fn innermost(&self, lane: u32, start: i64) -> u32 {
+        let shallow = &self.lanes[lane as usize];
+        if shallow.is_deep() {
+            return self.deep[shallow.ids[0] as usize].innermost(lane, start);
+        }
+        shallow.ids[..shallow.open_at(ordered(start))].last().copied().unwrap_or(NO_PARENT)
     }
 
-    fn prefetch(&self, lanes: &[u32]) {
-        if self.places.len() <= MANY_LANES {
-            return;
-        }
-        for lane in lanes {
-            let top = self.places[*lane as usize].top;
-            prefetch_line(&self.open[top - LOOKED_AT]);
-            prefetch_line(&self.open[top - 1]);
-            if let Some(next) = self.open.get(top) {
-                prefetch_line(next);
+    fn look_at(&self, lanes: &[u32]) {
+        if self.lanes.len() > MANY_LANES {
+            for lane in lanes {
+                let shallow = &self.lanes[*lane as usize];
+                std::hint::black_box(shallow.lasts[0]);
+                std::hint::black_box(shallow.ids[SHALLOW - 1]);
             }
         }
-    }
-}
-
-impl Place {
-    /// Moves a full stack; gives where its top is then.
-    #[cold]
-    fn move_to_more_room(&mut self, open: &mut Vec<Open>, looked_at: usize) -> usize {
-        let from = self.bottom - looked_at;
-        let moved = open.len() - from;
-        open.extend_from_within(from..self.end);
-        open.resize(open.len() + self.end - from, Open::BOTTOM);
-        let top = self.end + moved;
-        (self.bottom, self.end) = (self.bottom + moved, open.len());
-        top
     }
 }

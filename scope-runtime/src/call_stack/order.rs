@@ -16,9 +16,9 @@ use std::ops::RangeInclusive;
 
 use super::input::RegionCalls;
 use super::lanes::Lanes;
+use super::partition::Partition;
 use super::sort::{Calls, Sorted, Sorter, bits};
 use crate::cache::prefetch;
-use crate::room::room;
 
 /// One call while it is put in order.
 #[derive(Clone, Copy, Default)]
@@ -43,7 +43,7 @@ struct Run {
 
 /// A window is aimed at this many calls at least: they stay in a second-level cache, their keys
 /// nearly in the first. With many runs it takes more, so that a visit to a run pays.
-const WINDOW: usize = 2048;
+pub(super) const WINDOW: usize = 2048;
 /// So many calls still fit a second-level cache.
 const LARGEST_WINDOW: usize = 8192;
 const CALLS_PER_VISIT: usize = 12;
@@ -52,7 +52,7 @@ const SAMPLE: usize = 128;
 /// With more runs than this, windows that are worth a visit to each of them are too large.
 const MOST_RUNS: usize = 2048;
 /// Calls that are sorted as a whole are given on in portions of this size.
-const PORTION: usize = 128;
+const PORTION: usize = 64;
 
 /// The calls of a rank, about to be put in order.
 pub(super) struct Order<'a> {
@@ -80,9 +80,11 @@ impl<'a> Order<'a> {
     pub(super) fn in_order<T: Take>(self, tie: impl Fn(&Item) -> u64, taker: &mut T) -> Result<(), T::Error> {
         let mut sorter = Sorter::default();
         let Some(mut runs) = self.runs else {
-            let items = gather_all(self.regions, &self.lanes);
-            let mut portions = sorter.sort_all(&items, tie).portions(PORTION);
-            return portions.try_for_each(|calls| taker.take(calls));
+            for calls in Partition::of(self.regions, &self.lanes).windows() {
+                let mut portions = sorter.sort_window(calls, calls.starts(), &tie).portions(PORTION);
+                portions.try_for_each(|calls| taker.take(calls))?;
+            }
+            return Ok(());
         };
         let window = calls_of_window(runs.len());
         let calls: usize = runs.iter().map(|run| run.end - run.at).sum();
@@ -184,15 +186,20 @@ fn cut_windows(regions: &[RegionCalls<'_>], runs: &[Run]) -> Vec<RangeInclusive<
     let first = runs.iter().filter_map(|run| starts(run).first()).min();
     let last = runs.iter().filter_map(|run| starts(run).last()).max();
     let (Some(&first), Some(&last)) = (first, last) else { return Vec::new() };
-    let mut sample: Vec<i64> =
-        runs.iter().flat_map(|run| starts(run).iter().skip(SAMPLE / 2).step_by(SAMPLE)).copied().collect();
-    sample.sort_unstable();
-    let per_window = calls_of_window(runs.len()) / SAMPLE;
     let mut firsts = vec![first];
-    firsts.extend(sample.into_iter().skip(per_window).step_by(per_window));
+    firsts.extend(quantiles(runs.iter().map(starts), calls_of_window(runs.len())));
     firsts.dedup();
     let lasts = firsts[1..].iter().map(|next| next - 1).chain([last]);
     firsts.iter().zip(lasts).map(|(first, last)| *first..=last).collect()
+}
+
+/// Starts with about `calls` calls from one to the next.
+pub(super) fn quantiles<'a>(starts: impl Iterator<Item = &'a [i64]>, calls: usize) -> Vec<i64> {
+    let mut sample: Vec<i64> =
+        starts.flat_map(|starts| starts.iter().skip(SAMPLE / 2).step_by(SAMPLE)).copied().collect();
+    sample.sort_unstable();
+    let step = calls / SAMPLE;
+    sample.into_iter().skip(step).step_by(step).collect()
 }
 
 /// Moves every run through the window that the sorter is at.
@@ -223,18 +230,6 @@ fn visit<'a>(
         prefetch(&starts[next.clone()]);
         prefetch(&ends[next]);
     }
-}
-
-fn gather_all(regions: &[RegionCalls<'_>], lanes: &Lanes) -> Vec<Item> {
-    let mut items = room(regions.iter().map(RegionCalls::len).sum());
-    for (region, calls) in (0..).zip(regions) {
-        let times = calls.starts.iter().zip(calls.ends).enumerate();
-        items.extend(times.map(|(call, (&start, &end))| {
-            let lane = lanes.position(calls.lane_number(call));
-            Item { start, end, call: call as u32, region, lane }
-        }));
-    }
-    items
 }
 
 /// A time as a number without sign that sorts alike.

@@ -8,12 +8,13 @@
 use std::ops::RangeInclusive;
 
 use super::order::Item;
-use crate::room::room;
 
 /// Slots with more keys than this are not sorted by insertion.
 const FEW: u32 = 8;
-/// Bits of a key that are sorted by in one pass over all calls.
-const DIGIT_BITS: u32 = 12;
+/// Where 2 to the power of so many calls start on each tick, they are a crowd.
+const CROWD_BITS: u32 = 2;
+/// Bits of a key that a crowd is sorted by in one pass over it.
+const DIGIT_BITS: u32 = 8;
 
 /// Calls that are looked up by what is in a key.
 pub(super) trait Calls: Copy {
@@ -212,19 +213,36 @@ impl Sorter {
 
     /// Sorts the calls of the window by start and `tie`; where both are equal they keep their order.
     pub(super) fn sort<C: Calls>(&mut self, calls: C, tie: impl Fn(&C::Call) -> u64) -> Sorted<'_, C> {
-        let layout = self.layout;
-        match layout {
+        match self.layout {
+            Some(layout) if layout.start_bits + CROWD_BITS < bits(self.count as u64) => {
+                self.sort_crowd(layout, calls, tie);
+            }
             Some(layout) => {
                 let most = self.distribute();
                 self.sort_slots(most, layout, calls, tie);
             }
             None => sort_positions(&mut self.keys[..self.count], calls, tie),
         }
-        Sorted { calls, keys: &self.keys[..self.count], layout }
+        Sorted { calls, keys: &self.keys[..self.count], layout: self.layout }
+    }
+
+    /// Sorts calls many of which start together.
+    fn sort_crowd<C: Calls>(&mut self, layout: Layout, calls: C, tie: impl Fn(&C::Call) -> u64) {
+        let keys = &mut self.keys[..self.count];
+        let call = |key| call_of(key, Some(layout), calls);
+        let with_ties = layout.with_ties(keys.iter().map(|key| tie(&call(*key))));
+        for key in &mut *keys {
+            let call = call(*key);
+            *key = with_ties.key(call.start(), tie(&call), *key & layout.position());
+        }
+        self.sort_digits(with_ties);
+        if with_ties.tie_bits == 0 {
+            order_ties(&mut self.keys[..self.count], &mut Vec::new(), layout, calls, tie);
+        }
+        self.layout = Some(with_ties);
     }
 
     /// Sorts calls that fit the cache, the positions of which are those of their starts.
-    #[cfg(any(test, feature = "profile-file"))]
     pub(super) fn sort_window<C: Calls>(
         &mut self,
         calls: C,
@@ -235,31 +253,6 @@ impl Sorter {
         self.begin(&range(starts.clone()).unwrap_or(0..=0), bits(count as u64), count);
         self.add(starts, 0);
         self.sort(calls, tie)
-    }
-
-    /// Sorts any number of calls, all at once.
-    pub(super) fn sort_all<'a, T: Starting>(
-        &'a mut self,
-        items: &'a [T],
-        tie: impl Fn(&T) -> u64,
-    ) -> Sorted<'a, &'a [T]> {
-        (self.keys, self.other) = (room(items.len()), room(items.len()));
-        let positions = 0..items.len() as u64;
-        let starts = range(items.iter().map(T::start)).unwrap_or(0..=0);
-        let layout = Layout::of_starts(&starts, bits(items.len() as u64));
-        let layout = layout.map(|layout| layout.with_ties(items.iter().map(&tie)));
-        let key = |(item, at): (&T, u64)| layout.map_or(at, |layout| layout.key(item.start(), tie(item), at));
-        self.keys.extend(items.iter().zip(positions).map(key));
-        match layout {
-            Some(layout) => {
-                self.sort_digits(layout);
-                if layout.tie_bits == 0 {
-                    order_ties(&mut self.keys, &mut Vec::new(), layout, items, tie);
-                }
-            }
-            None => sort_positions(&mut self.keys, items, tie),
-        }
-        Sorted { calls: items, keys: &self.keys, layout }
     }
 
     /// Puts the keys into their slots; gives how many the fullest has.
@@ -306,10 +299,11 @@ impl Sorter {
         for shift in (position_bits..position_bits + tie_bits + start_bits).step_by(DIGIT_BITS as usize) {
             let digit = |key: u64| (key >> shift) as usize & ((1 << DIGIT_BITS) - 1);
             let mut places = [0_u32; 1 << DIGIT_BITS];
-            self.keys.iter().for_each(|key| places[digit(*key)] += 1);
+            let keys = &self.keys[..self.count];
+            keys.iter().for_each(|key| places[digit(*key)] += 1);
             let mut before = 0;
             places.iter_mut().for_each(|place| before += std::mem::replace(place, before));
-            for &key in &self.keys {
+            for &key in keys {
                 let place = &mut places[digit(key)];
                 self.other[*place as usize] = key;
                 *place += 1;
@@ -384,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn windows_and_all_calls_are_sorted_alike() {
+    fn calls_are_sorted_by_start_and_tie() {
         let burst = [vec![5; 100], vec![4; 100], vec![i64::from(u32::MAX)]].concat();
         let spread: Vec<i64> = (0..500_i64).map(|at| at * at * 7919 % 10_007).collect();
         for starts in [vec![], vec![7], burst, spread, vec![i64::MAX, 0, i64::MIN, 0], vec![i64::MIN; 3]] {
@@ -403,7 +397,6 @@ mod tests {
                     sorted(sorter.sort_window(&items[..], items.iter().map(Item::start), tie)),
                     expected
                 );
-                assert_eq!(sorted(sorter.sort_all(&items, tie)), expected);
             }
         }
     }
