@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Cost is one step per call whatever the depth, and whatever the number of lanes: with thousands of
-//! them the stacks of the next calls are asked for before they are needed.
+//! them the stacks of the next calls are looked at together before they are needed.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use super::error::NestingError;
 use super::faults::{Faults, Outer, first_faulty};
 use super::ids;
 use super::input::{RegionCalls, count_calls};
-use super::open_calls::{OneStack, OpenCalls, Stacks};
+use super::open_calls::{FewStacks, MANY_LANES, ManyStacks, OneStack, OpenCalls};
 use super::order::{Item, Order, Take, ordered};
 use super::reference;
 use super::sort::{Calls, Sorted};
@@ -116,7 +116,8 @@ fn reconstruct(
     let order = Order::of(regions);
     match order.lanes().count() {
         1 => nest(regions, order, calls, bad, OneStack::empty()),
-        lanes => nest(regions, order, calls, bad, Stacks::empty(lanes)),
+        lanes if lanes <= MANY_LANES => nest(regions, order, calls, bad, FewStacks::empty(lanes)),
+        lanes => nest(regions, order, calls, bad, ManyStacks::empty(lanes)),
     }
 }
 

@@ -17,12 +17,13 @@ impl Open {
 }
 
 /// Last tick at which a call that starts is inside, as [`ordered`] has it: the end only for a call of 0 ns.
+/// `None` when the call ends before its start, or after what is `around`: not inside, though it starts there.
 ///
-/// A call that starts inside also ends inside where its last tick is not the later one. A longer call that
-/// starts on the tick of a call of 0 ns would pass, too, but it comes before that one.
-#[inline]
-fn last_tick(start: i64, end: i64) -> u64 {
-    ordered(end) - u64::from(end != start)
+/// A longer call that starts on the tick of a call of 0 ns would pass, but it comes before that one.
+#[inline(always)]
+fn last_tick(start: i64, end: i64, around: u64) -> Option<u64> {
+    let last = ordered(end).wrapping_sub(u64::from(end != start));
+    (start <= end && last <= around).then_some(last)
 }
 
 /// The open calls of all lanes, the innermost of each last.
@@ -31,10 +32,12 @@ pub(super) trait OpenCalls: Default {
     /// then. Gives that call and the number of open calls around; `None` when it does not fit in there.
     fn enter(&mut self, lane: u32, id: u32, start: i64, end: i64) -> Option<(u32, u32)>;
 
-    /// The innermost call of a lane that is open at `start`, or [`NO_PARENT`]; `enter` was called for it.
+    /// The innermost call of a lane that is open at `start`, where `enter` has just been called for it; or
+    /// [`NO_PARENT`].
     fn innermost(&self, lane: u32, start: i64) -> u32;
 
-    /// Asks for what the next calls will look at, on these lanes, where that is rarely in a cache.
+    /// Looks at what the next calls will, on these lanes, where that is rarely in a cache: so much the processor
+    /// can wait for at a time.
     fn look_at(&self, _lanes: &[u32]) {}
 }
 
@@ -93,10 +96,7 @@ impl OpenCalls for OneStack {
         }
         let outer = &self.open[self.top - 1];
         let found = (outer.id, (self.top - LOOKED_AT) as u32);
-        let last = last_tick(start, end);
-        if start > end || last > outer.last {
-            return None;
-        }
+        let last = last_tick(start, end, outer.last)?;
         if self.top == self.open.len() {
             self.open = with_more_room(std::mem::take(&mut self.open));
         }
@@ -117,103 +117,166 @@ fn with_more_room(mut open: Vec<Open>) -> Vec<Open> {
     open
 }
 
-/// So many calls of a lane are open at once before it gets a stack that grows: the last ticks of as many are
-/// in one line of the cache.
-const SHALLOW: usize = 8;
-
-/// The outermost open calls of a lane that was never deep. How many there are is not written down: what has
-/// ended has a last tick before any start to come.
-#[derive(Clone, Copy)]
-#[repr(align(32))]
-struct Shallow {
-    /// All the latest, for a lane that is deep.
-    lasts: [u64; SHALLOW],
-    /// Of a deep lane the first is the position of its stack.
-    ids: [u32; SHALLOW],
-}
-
-impl Shallow {
-    const EMPTY: Shallow = Shallow { lasts: [0; SHALLOW], ids: [NO_PARENT; SHALLOW] };
-
-    /// How many of these calls are open at `start`.
-    #[inline(always)]
-    fn open_at(&self, start: u64) -> usize {
-        self.lasts.iter().map(|last| usize::from(*last >= start)).sum()
-    }
-
-    fn is_deep(&self) -> bool {
-        self.lasts == [u64::MAX; SHALLOW]
-    }
-}
-
-/// The open calls of several lanes.
+/// A stack per lane.
 #[derive(Default)]
-pub(super) struct Stacks {
-    lanes: Vec<Shallow>,
-    deep: Vec<OneStack>,
-}
+pub(super) struct FewStacks(Vec<OneStack>);
 
-/// With more lanes than this, what is open does not stay in a second-level cache.
-const MANY_LANES: usize = 2000;
-
-impl Stacks {
-    pub(super) fn empty(lanes: usize) -> Self {
-        let mut shallow = room(lanes);
-        shallow.resize(lanes, Shallow::EMPTY);
-        Stacks { lanes: shallow, deep: Vec::new() }
-    }
-
-    /// As `enter`, on a lane with a stack that grows or that gets one now.
-    #[cold]
-    fn enter_deep(&mut self, lane: u32, id: u32, start: i64, end: i64) -> Option<(u32, u32)> {
-        let shallow = &mut self.lanes[lane as usize];
-        if !shallow.is_deep() {
-            let open = shallow.lasts.iter().zip(&shallow.ids).filter(|(_, id)| **id != NO_PARENT);
-            let stack = OneStack::of(open.map(|(&last, &id)| Open { last, id }));
-            shallow.lasts = [u64::MAX; SHALLOW];
-            shallow.ids[0] = self.deep.len() as u32;
-            self.deep.push(stack);
-        }
-        self.deep[shallow.ids[0] as usize].enter(lane, id, start, end)
+impl FewStacks {
+    pub(super) fn empty(lanes: usize) -> FewStacks {
+        FewStacks((0..lanes).map(|_| OneStack::empty()).collect())
     }
 }
 
-impl OpenCalls for Stacks {
+impl OpenCalls for FewStacks {
     #[inline(always)]
     fn enter(&mut self, lane: u32, id: u32, start: i64, end: i64) -> Option<(u32, u32)> {
-        let shallow = &mut self.lanes[lane as usize];
-        let open = shallow.open_at(ordered(start));
-        if open == SHALLOW {
-            return self.enter_deep(lane, id, start, end);
-        }
-        let Shallow { lasts, ids } = shallow;
-        let (outer_last, outer) = match open {
-            0 => (u64::MAX, NO_PARENT),
-            open => (lasts[open - 1], ids[open - 1]),
-        };
-        let last = last_tick(start, end);
-        if start > end || last > outer_last {
-            return None;
-        }
-        (lasts[open], ids[open]) = (last, id);
-        Some((outer, open as u32))
+        self.0[lane as usize].enter(lane, id, start, end)
     }
 
     fn innermost(&self, lane: u32, start: i64) -> u32 {
-        let shallow = &self.lanes[lane as usize];
-        if shallow.is_deep() {
-            return self.deep[shallow.ids[0] as usize].innermost(lane, start);
+        self.0[lane as usize].innermost(lane, start)
+    }
+}
+
+/// So many of the innermost open calls of a lane lie together: the last ticks of as many are in one line of
+/// the cache.
+const INNER: usize = 8;
+/// So many are put aside when there are too many, and come back when all others have ended.
+const MOVED: usize = 4;
+
+/// The open calls of one of many lanes, in two lines of the cache.
+///
+/// How many of the inner ones are open is not written down: what has ended has a last tick before any start
+/// to come.
+#[repr(align(64))]
+struct Lane {
+    lasts: [u64; INNER],
+    /// [`NO_PARENT`] where there was no call yet, and where it was moved away.
+    ids: [u32; INNER],
+    outer: Vec<Open>,
+}
+
+impl Lane {
+    const fn empty() -> Lane {
+        Lane { lasts: [0; INNER], ids: [NO_PARENT; INNER], outer: Vec::new() }
+    }
+
+    /// How many of the inner calls are open at `start`. At the first tick of all no call has ended.
+    fn open_at(&self, start: u64) -> usize {
+        self.lasts.iter().zip(&self.ids).filter(|(last, id)| **last >= start && **id != NO_PARENT).count()
+    }
+
+    /// Moves calls such that an inner one is open, if any is, and another has room; gives how many are.
+    #[cold]
+    fn move_some(&mut self, start: u64) -> usize {
+        let mut open = self.open_at(start);
+        if open == INNER {
+            let moved = self.lasts.iter().zip(&self.ids).take(MOVED);
+            self.outer.extend(moved.map(|(&last, &id)| Open { last, id }));
+            self.lasts.copy_within(MOVED.., 0);
+            self.ids.copy_within(MOVED.., 0);
+            open -= MOVED;
+            self.lasts[open..].fill(0);
+            self.ids[open..].fill(NO_PARENT);
         }
-        shallow.ids[..shallow.open_at(ordered(start))].last().copied().unwrap_or(NO_PARENT)
+        while open == 0 && !self.outer.is_empty() {
+            let moved = self.outer.drain(self.outer.len() - MOVED..);
+            for (Open { last, id }, (to_last, to_id)) in moved.zip(self.lasts.iter_mut().zip(&mut self.ids)) {
+                (*to_last, *to_id) = (last, id);
+            }
+            open = self.open_at(start);
+        }
+        open
+    }
+}
+
+/// The open calls of many lanes.
+#[derive(Default)]
+pub(super) struct ManyStacks(Vec<Lane>);
+
+/// With more lanes than this, their open calls do not stay in a second-level cache.
+pub(super) const MANY_LANES: usize = 8192;
+
+impl ManyStacks {
+    pub(super) fn empty(lanes: usize) -> ManyStacks {
+        let mut stacks = room(lanes);
+        stacks.resize_with(lanes, Lane::empty);
+        ManyStacks(stacks)
+    }
+}
+
+impl OpenCalls for ManyStacks {
+    #[inline(always)]
+    fn enter(&mut self, lane: u32, id: u32, start: i64, end: i64) -> Option<(u32, u32)> {
+        let lane = &mut self.0[lane as usize];
+        let ordered_start = ordered(start);
+        let mut open: usize = lane.lasts.iter().map(|last| usize::from(*last >= ordered_start)).sum();
+        if open == INNER || open == 0 && !lane.outer.is_empty() {
+            open = lane.move_some(ordered_start);
+        }
+        let (around, parent) = match open {
+            0 => (u64::MAX, NO_PARENT),
+            open => (lane.lasts[open - 1], lane.ids[open - 1]),
+        };
+        (lane.lasts[open], lane.ids[open]) = (last_tick(start, end, around)?, id);
+        Some((parent, (lane.outer.len() + open) as u32))
+    }
+
+    fn innermost(&self, lane: u32, start: i64) -> u32 {
+        let lane = &self.0[lane as usize];
+        lane.ids[..lane.open_at(ordered(start))].last().copied().unwrap_or(NO_PARENT)
     }
 
     fn look_at(&self, lanes: &[u32]) {
-        if self.lanes.len() > MANY_LANES {
-            for lane in lanes {
-                let shallow = &self.lanes[*lane as usize];
-                std::hint::black_box(shallow.lasts[0]);
-                std::hint::black_box(shallow.ids[SHALLOW - 1]);
+        for lane in lanes {
+            let Lane { lasts, ids, .. } = &self.0[*lane as usize];
+            std::hint::black_box((lasts[0], ids[0]));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Starts and ends of calls in order, most of which nest, on few ticks from the first of all on.
+    fn calls(count: i64, seed: i64) -> Vec<(i64, i64)> {
+        let mut random = seed;
+        let mut below = |bound: i64| {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (random >> 33).rem_euclid(bound)
+        };
+        let mut calls: Vec<_> = (0..count)
+            .map(|_| {
+                let start = i64::MIN + below(256);
+                (start, (start + (below(16) << below(12))).saturating_sub(below(2)))
+            })
+            .collect();
+        calls.sort_by_key(|&(start, end)| (start, !ordered(end)));
+        calls
+    }
+
+    #[test]
+    fn stacks_of_many_lanes_answer_as_one_stack_does() {
+        let mut deepest = 0;
+        for seed in 0..200 {
+            let (mut one, mut many) = (OneStack::empty(), ManyStacks::empty(2));
+            let mut calls = calls(500, seed);
+            for id in 0..calls.len() {
+                let (start, end) = calls[id];
+                let mut answer = one.enter(0, id as u32, start, end);
+                assert_eq!(many.enter(1, id as u32, start, end), answer, "call {id} of {seed}");
+                if answer.is_none() {
+                    let around = one.innermost(0, start);
+                    assert_eq!(many.innermost(1, start), around, "call {id} of {seed}");
+                    let latest = calls.get(around as usize).map_or(i64::MAX, |&(_, end)| end);
+                    calls[id].1 = end.clamp(start, latest);
+                    answer = one.enter(0, id as u32, start, calls[id].1);
+                    assert_eq!(many.enter(1, id as u32, start, calls[id].1), answer, "call {id} of {seed}");
+                }
+                deepest = deepest.max(answer.unwrap().1);
             }
         }
+        assert!(deepest > 3 * INNER as u32, "{deepest}");
     }
 }

@@ -10,7 +10,7 @@
 //! from front to back; all runs advance together through windows of time with a few thousand calls
 //! each. What is sorted, in the cache, is a key per call; the calls are taken from where they are
 //! stored. Windows are cut at quantiles of a sample, so that bursts and pauses make little difference.
-//! Input with very many runs is sorted as a whole, by radix.
+//! Input in very many runs is first taken apart by windows.
 
 use std::ops::RangeInclusive;
 
@@ -51,8 +51,8 @@ const CALLS_PER_VISIT: usize = 12;
 const SAMPLE: usize = 128;
 /// With more runs than this, windows that are worth a visit to each of them are too large.
 const MOST_RUNS: usize = 2048;
-/// Calls that are sorted as a whole are given on in portions of this size.
-const PORTION: usize = 64;
+/// Calls in more runs than that are given on in portions of this size: so much is looked at ahead.
+const PORTION: usize = 256;
 
 /// The calls of a rank, about to be put in order.
 pub(super) struct Order<'a> {

@@ -1,31 +1,33 @@
 //! Takes the calls of all regions apart by windows of time, each of which is then put in order by itself.
 //!
-//! For calls in too many runs to read from each run in turn: those of hundreds of threads and tasks.
-
-use std::ops::Range;
+//! ```text
+//! region a   |0 3 9 1 7|            |0 3 1 2|, |5 4|, |9 7 8|
+//! region b   |5 2 8 4|        to     window    window  window
+//! ```
+//!
+//! A call is copied once, whole, from where it is read in turn to one of a few thousand places that
+//! advance in turn, so that nothing is looked up where it is in no cache.
 
 use super::input::RegionCalls;
 use super::lanes::Lanes;
 use super::order::{Item, WINDOW, ordered, quantiles};
-use super::sort::{Calls, bits};
+use super::sort::{Calls, bits, counts_before};
 use crate::room::zeros;
 
-/// More windows than this are not written to at once: the place where each continues is to stay in a
-/// second-level cache.
+/// With more windows than this, the lines that are written to do not stay in a second-level cache.
 const MOST_WINDOWS: usize = 4096;
-/// So many slots of time per window, give or take.
+/// So many slots of time per window, or up to twice as many.
 const SLOTS_PER_WINDOW: usize = 8;
 
-/// A call in a form that memory can be zeroed to: start, end, region and position, lane.
+/// A call as numbers that are zero at first: start, end, region and position, lane.
 type Packed = [u64; 4];
 
-fn packed(item: Item) -> Packed {
-    let Item { start, end, call, region, lane } = item;
-    let call = u64::from(region) << 32 | u64::from(call);
-    [start.cast_unsigned(), end.cast_unsigned(), call, u64::from(lane)]
+fn pack(item: Item) -> Packed {
+    let call = u64::from(item.region) << 32 | u64::from(item.call);
+    [item.start.cast_unsigned(), item.end.cast_unsigned(), call, u64::from(item.lane)]
 }
 
-/// The calls of a window.
+/// The calls of a window, in list order.
 #[derive(Clone, Copy)]
 pub(super) struct Part<'a>(&'a [Packed]);
 
@@ -51,7 +53,7 @@ impl Calls for Part<'_> {
     }
 }
 
-/// All calls, those of a window next to each other and in list order.
+/// All calls, those of a window next to each other.
 pub(super) struct Partition {
     calls: Vec<Packed>,
     /// Where the calls of each window end.
@@ -60,30 +62,30 @@ pub(super) struct Partition {
 
 impl Partition {
     pub(super) fn of(regions: &[RegionCalls<'_>], lanes: &Lanes) -> Partition {
-        let calls: usize = regions.iter().map(RegionCalls::len).sum();
-        let cuts = Cuts::of(regions, WINDOW.max(calls / MOST_WINDOWS));
+        let count: usize = regions.iter().map(RegionCalls::len).sum();
+        let cuts = Cuts::of(regions, WINDOW.max(count / MOST_WINDOWS));
+        // Number of calls per window, then where its next call goes, in the end where it ends.
         let mut places = vec![0_u32; cuts.windows()];
         for region in regions {
             region.starts.iter().for_each(|start| places[cuts.window_of(*start)] += 1);
         }
-        let mut before = 0;
-        places.iter_mut().for_each(|place| before += std::mem::replace(place, before));
-        let mut items = zeros::<Packed>(calls);
+        counts_before(&mut places);
+        let mut calls = zeros(count);
         for (number, region) in (0..).zip(regions) {
             for (call, (&start, &end)) in region.starts.iter().zip(region.ends).enumerate() {
                 let lane = lanes.position(region.lane_number(call));
                 let place = &mut places[cuts.window_of(start)];
-                items[*place as usize] = packed(Item { start, end, call: call as u32, region: number, lane });
+                calls[*place as usize] = pack(Item { start, end, call: call as u32, region: number, lane });
                 *place += 1;
             }
         }
-        Partition { calls: items, ends: places }
+        Partition { calls, ends: places }
     }
 
-    /// The calls of each window, in order of time.
+    /// The calls of each window, the windows in order of time.
     pub(super) fn windows(&self) -> impl Iterator<Item = Part<'_>> {
         let begins = std::iter::once(0).chain(self.ends.iter().copied());
-        begins.zip(&self.ends).map(|(begin, end)| Part(&self.calls[begin as usize..*end as usize]))
+        begins.zip(&self.ends).map(|(begin, &end)| Part(&self.calls[begin as usize..end as usize]))
     }
 }
 
@@ -91,39 +93,41 @@ impl Partition {
 struct Cuts {
     /// The first time of each window but the first.
     firsts: Vec<u64>,
-    /// By slot, how many windows begin up to its first time; one more at the end.
-    begun: Vec<u16>,
+    /// Of each slot twice the number of the window at its first time, and 1 more where it has others, too.
+    slots: Vec<u16>,
     first_start: u64,
     slot_shift: u32,
 }
 
 impl Cuts {
-    fn of(regions: &[RegionCalls<'_>], per_window: usize) -> Cuts {
-        let starts = || regions.iter().flat_map(|region| region.starts).map(|start| ordered(*start));
-        let (first_start, last_start) =
-            starts().fold((u64::MAX, 0), |(first, last), start| (first.min(start), last.max(start)));
+    fn of(regions: &[RegionCalls<'_>], calls_per_window: usize) -> Cuts {
+        let (mut first_start, mut last_start) = (u64::MAX, 0);
+        for start in regions.iter().flat_map(|region| region.starts) {
+            first_start = first_start.min(ordered(*start));
+            last_start = last_start.max(ordered(*start));
+        }
         let span = last_start.saturating_sub(first_start);
-        let cuts = quantiles(regions.iter().map(|region| region.starts), per_window);
-        let slot_bits = bits((cuts.len() * SLOTS_PER_WINDOW) as u64).min(bits(span));
-        let slot_shift = bits(span) - slot_bits;
-        let mut firsts: Vec<u64> = Vec::with_capacity(cuts.len());
-        for first in cuts.into_iter().map(ordered) {
-            // At the edge of a slot, where that is not the window before: there is nothing to search for then.
-            let edge = first_start + ((first - first_start) >> slot_shift << slot_shift);
-            let before = firsts.last().copied().unwrap_or(first_start);
+        let cuts = quantiles(regions.iter().map(|region| region.starts), calls_per_window);
+        let slot_shift = bits(span).saturating_sub(bits((cuts.len() * SLOTS_PER_WINDOW) as u64));
+        let mut firsts = Vec::with_capacity(cuts.len());
+        let mut before = first_start;
+        for cut in cuts.into_iter().map(ordered) {
+            // A slot with one window takes no search, so windows begin where slots do, if they can.
+            let slot = first_start + ((cut - first_start) >> slot_shift << slot_shift);
+            let first = if slot > before { slot } else { cut };
             if first > before {
-                firsts.push(if edge > before { edge } else { first });
+                firsts.push(first);
+                before = first;
             }
         }
-        let slots = (span >> slot_shift) + 1;
-        let mut begun: Vec<u16> = (0..slots)
-            .map(|slot| {
-                let time = first_start + (slot << slot_shift);
-                firsts.partition_point(|first| *first <= time) as u16
-            })
-            .collect();
-        begun.push(firsts.len() as u16);
-        Cuts { firsts, begun, first_start, slot_shift }
+        let slot = |slot: u64| {
+            let window = firsts.partition_point(|first| *first <= first_start + (slot << slot_shift));
+            let is_divided =
+                firsts.get(window).is_some_and(|first| (first - first_start) >> slot_shift == slot);
+            window as u16 * 2 + u16::from(is_divided)
+        };
+        let slots = (0..=span >> slot_shift).map(slot).collect();
+        Cuts { firsts, slots, first_start, slot_shift }
     }
 
     fn windows(&self) -> usize {
@@ -132,12 +136,14 @@ impl Cuts {
 
     #[inline(always)]
     fn window_of(&self, start: i64) -> usize {
-        let start = ordered(start);
-        let slot = ((start - self.first_start) >> self.slot_shift) as usize;
-        let Range { start: begun, end } = usize::from(self.begun[slot])..usize::from(self.begun[slot + 1]);
-        if begun == end {
-            return begun;
-        }
-        begun + self.firsts[begun..end].partition_point(|first| *first <= start)
+        let slot = self.slots[((ordered(start) - self.first_start) >> self.slot_shift) as usize];
+        let window = usize::from(slot / 2);
+        if slot.is_multiple_of(2) { window } else { self.search(window, start) }
+    }
+
+    /// The window of a time in one of several windows from `window` on.
+    #[cold]
+    fn search(&self, window: usize, start: i64) -> usize {
+        window + self.firsts[window..].partition_point(|first| *first <= ordered(start))
     }
 }

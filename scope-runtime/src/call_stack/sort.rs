@@ -145,6 +145,16 @@ fn range<T: Copy + Ord>(mut values: impl Iterator<Item = T>) -> Option<RangeIncl
     Some(min..=max)
 }
 
+/// Makes of each count the sum of those before it: where the first of them goes. Gives the largest count.
+pub(super) fn counts_before(counts: &mut [u32]) -> u32 {
+    let (mut before, mut most) = (0, 0);
+    for count in counts {
+        most = most.max(*count);
+        before += std::mem::replace(count, before);
+    }
+    most
+}
+
 /// Number of bits of a number.
 pub(super) fn bits(value: u64) -> u32 {
     u64::BITS - value.leading_zeros()
@@ -257,11 +267,7 @@ impl Sorter {
 
     /// Puts the keys into their slots; gives how many the fullest has.
     fn distribute(&mut self) -> u32 {
-        let (mut before, mut most) = (0, 0);
-        for place in &mut self.places {
-            most = most.max(*place);
-            before += std::mem::replace(place, before);
-        }
+        let most = counts_before(&mut self.places);
         self.other.resize(self.keys.len(), 0);
         let other = &mut self.other[..self.count];
         for &key in &self.keys[..self.count] {
@@ -301,8 +307,7 @@ impl Sorter {
             let mut places = [0_u32; 1 << DIGIT_BITS];
             let keys = &self.keys[..self.count];
             keys.iter().for_each(|key| places[digit(*key)] += 1);
-            let mut before = 0;
-            places.iter_mut().for_each(|place| before += std::mem::replace(place, before));
+            counts_before(&mut places);
             for &key in keys {
                 let place = &mut places[digit(key)];
                 self.other[*place as usize] = key;
