@@ -40,6 +40,7 @@ fn main() {
     }
     println!("\nns per call and its ratio to the build of one lane");
     odd_shape("100,000 lanes of 10", columns::columns(1_000_000, 100_000), true, one_lane_ns);
+    odd_shape("200 lanes of 25,000", columns::columns(5_000_000, 200), true, one_lane_ns);
     odd_shape("one lane, 1 million calls", columns::columns(1_000_000, 1), false, one_lane_ns);
     odd_shape("recursion 100,000 deep, 10 times", recursion(), false, one_lane_ns);
     odd_shape("one lane, 10 calls per tick", coarse(columns::columns(1_000_000, 1)), false, one_lane_ns);

@@ -11,6 +11,8 @@ use super::order::Item;
 
 /// Slots with more keys than this are not sorted by insertion.
 const FEW: u32 = 8;
+/// So many pairs of keys are looked at to decide how the rest of them is sorted.
+const SAMPLE: usize = 256;
 /// Where 2 to the power of so many calls start on each tick, they are a crowd.
 const CROWD_BITS: u32 = 2;
 /// Bits of a key that a crowd is sorted by in one pass over it.
@@ -320,6 +322,9 @@ impl Sorter {
 
 /// Insertion sort by start, then `tie`, of keys that are few places off.
 fn insert_in_order<C: Calls>(keys: &mut [u64], layout: Layout, calls: C, tie: impl Fn(&C::Call) -> u64) {
+    if is_mixed(keys) {
+        swap_neighbours(keys);
+    }
     let position = layout.position();
     let tie = |key: u64| tie(&call_of(key, Some(layout), calls));
     let starts_before = |one: u64, other: u64| one | position < other;
@@ -338,6 +343,21 @@ fn insert_in_order<C: Calls>(keys: &mut [u64], layout: Layout, calls: C, tie: im
             to -= 1;
         }
         keys[to] = key;
+    }
+}
+
+/// Whether so many keys are before a smaller one that a processor cannot foretell which.
+fn is_mixed(keys: &[u64]) -> bool {
+    let pairs = keys.windows(2).take(SAMPLE);
+    pairs.len() < 16 * pairs.filter(|pair| pair[0] > pair[1]).count()
+}
+
+/// Puts every key that is one place off where it belongs, without a branch. Those of calls that start
+/// together stay in order of position.
+fn swap_neighbours(keys: &mut [u64]) {
+    for at in 1..keys.len() {
+        let pair = (keys[at - 1], keys[at]);
+        (keys[at - 1], keys[at]) = (pair.0.min(pair.1), pair.0.max(pair.1));
     }
 }
 
