@@ -35,16 +35,9 @@ impl RegionCalls<'_> {
 }
 
 impl RegionCalls<'_> {
-    /// The lanes of the calls in the order stored, those that repeat the one before left out: calls
-    /// of one lane mostly follow each other.
-    fn lane_changes(&self) -> impl Iterator<Item = i64> + '_ {
-        let threads_known = self.thread_ids.is_some();
-        let looked_at = if threads_known { self.len() } else { self.len().min(1) };
-        let mut last = None;
-        (0..looked_at).filter_map(move |at| {
-            let number = self.lane_number(at);
-            (last.replace(number) != Some(number)).then_some(number)
-        })
+    /// The lane of each call in the order stored.
+    fn lane_numbers(&self) -> impl Iterator<Item = i64> + '_ {
+        (0..self.len()).map(|at| self.lane_number(at))
     }
 }
 
@@ -67,24 +60,27 @@ impl Lanes {
         if regions.iter().all(|region| region.thread_ids.is_none()) {
             return Lanes::one();
         }
-        Lanes::among(|| regions.iter().flat_map(RegionCalls::lane_changes))
+        Lanes::among(|| regions.iter().flat_map(RegionCalls::lane_numbers))
     }
 
     /// The lanes that occur among these numbers.
-    pub(super) fn among<I: Iterator<Item = i64>>(changes: impl Fn() -> I) -> Lanes {
+    pub(super) fn among<I: Iterator<Item = i64>>(all: impl Fn() -> I) -> Lanes {
         let (mut count, mut first, mut last) = (0_usize, i64::MAX, i64::MIN);
-        changes().for_each(|number| {
+        all().for_each(|number| {
             (count, first, last) = (count + 1, first.min(number), last.max(number));
         });
         let span = last.wrapping_sub(first).cast_unsigned();
         if count == 0 || span > 4 * count as u64 + 1024 {
-            let mut numbers: Vec<i64> = changes().collect();
+            // Calls of one lane mostly follow each other.
+            let mut before = None;
+            let mut numbers: Vec<i64> =
+                all().filter(|number| before.replace(*number) != Some(*number)).collect();
             numbers.sort_unstable();
             numbers.dedup();
             return Lanes { numbers: Some(numbers), table: Vec::new() };
         }
         let mut table = vec![0; span as usize + 1];
-        changes().for_each(|number| table[number.wrapping_sub(first) as usize] = 1);
+        all().for_each(|number| table[number.wrapping_sub(first) as usize] = 1);
         let mut numbers = Vec::new();
         for (slot, number) in table.iter_mut().zip(first..).filter(|(slot, _)| **slot > 0) {
             *slot = numbers.len() as u32;

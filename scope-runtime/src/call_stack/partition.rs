@@ -102,10 +102,9 @@ struct Cuts {
 impl Cuts {
     fn of(regions: &[RegionCalls<'_>], calls_per_window: usize) -> Cuts {
         let (mut first_start, mut last_start) = (u64::MAX, 0);
-        for start in regions.iter().flat_map(|region| region.starts) {
-            first_start = first_start.min(ordered(*start));
-            last_start = last_start.max(ordered(*start));
-        }
+        regions.iter().flat_map(|region| region.starts).for_each(|start| {
+            (first_start, last_start) = (first_start.min(ordered(*start)), last_start.max(ordered(*start)));
+        });
         let span = last_start.saturating_sub(first_start);
         let cuts = quantiles(regions.iter().map(|region| region.starts), calls_per_window);
         let slot_shift = bits(span).saturating_sub(bits((cuts.len() * SLOTS_PER_WINDOW) as u64));
