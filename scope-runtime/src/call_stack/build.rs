@@ -6,8 +6,8 @@
 //!               z [4,4]                     z is inside b, and closed from tick 5 on
 //! ```
 //!
-//! Cost is one step per call whatever the depth, and whatever the number of lanes: with thousands of
-//! them the stacks of the next calls are looked at together before they are needed.
+//! Cost is one step per call whatever the depth, and whatever the number of lanes: with very many
+//! of them the stacks of the next calls are looked at together before they are needed.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -115,26 +115,26 @@ fn reconstruct(
 ) -> Result<LaneReport, NestingError> {
     let order = Order::of(regions);
     match order.lanes().count() {
-        1 => nest(regions, order, calls, bad, OneStack::empty()),
-        lanes if lanes <= MANY_LANES => nest(regions, order, calls, bad, FewStacks::empty(lanes)),
-        lanes => nest(regions, order, calls, bad, ManyStacks::empty(lanes)),
+        1 => nest(regions, &order, calls, bad, OneStack::empty()),
+        lanes if lanes <= MANY_LANES => nest(regions, &order, calls, bad, FewStacks::empty(lanes)),
+        lanes => nest(regions, &order, calls, bad, ManyStacks::empty(lanes)),
     }
 }
 
 fn nest(
     regions: &[RegionCalls<'_>],
-    order: Order<'_>,
+    order: &Order<'_>,
     calls: usize,
     bad: Option<BadLanes>,
     stacks: impl OpenCalls,
 ) -> Result<LaneReport, NestingError> {
-    let lanes = order.lanes().clone();
+    let lanes = order.lanes();
     let table = Arc::new(RegionTable::of(regions));
     let mut builder = Builder {
         arrays: CallArrays::zeros(table, lanes.numbers.as_deref(), calls),
         taken: 0,
         stacks,
-        faults: Faults::none(regions, &lanes, bad),
+        faults: Faults::none(regions, lanes, bad),
         regions: Vec::new(),
         lanes: Vec::new(),
     };

@@ -19,7 +19,7 @@ pub fn lane_number(thread_id: i64, task_id: i64) -> i64 {
     if task_id >= 0 {
         task_id
     } else if thread_id >= 0 {
-        -2 - thread_id
+        (-2_i64).wrapping_sub(thread_id)
     } else {
         UNKNOWN_LANE
     }
@@ -32,9 +32,7 @@ impl RegionCalls<'_> {
         let Some(threads) = self.thread_ids else { return UNKNOWN_LANE };
         lane_number(threads[at], self.task_ids.map_or(-1, |tasks| tasks[at]))
     }
-}
 
-impl RegionCalls<'_> {
     /// The lane of each call in the order stored.
     fn lane_numbers(&self) -> impl Iterator<Item = i64> + '_ {
         (0..self.len()).map(|at| self.lane_number(at))
@@ -82,7 +80,7 @@ impl Lanes {
         let mut table = vec![0; span as usize + 1];
         all().for_each(|number| table[number.wrapping_sub(first) as usize] = 1);
         let mut numbers = Vec::new();
-        for (slot, number) in table.iter_mut().zip(first..).filter(|(slot, _)| **slot > 0) {
+        for (slot, number) in table.iter_mut().zip(first..=last).filter(|(slot, _)| **slot > 0) {
             *slot = numbers.len() as u32;
             numbers.push(number);
         }

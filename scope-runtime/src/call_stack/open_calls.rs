@@ -7,6 +7,7 @@ use crate::room::room;
 /// An open call: all that is asked of it while others start and end.
 #[derive(Clone, Copy)]
 struct Open {
+    /// See [`last_tick`].
     last: u64,
     /// [`NO_PARENT`] below the outermost call, where nothing ends and anything fits.
     id: u32,
@@ -19,7 +20,7 @@ impl Open {
 /// Last tick at which a call that starts is inside, as [`ordered`] has it: the end only for a call of 0 ns.
 /// `None` when the call ends before its start, or after what is `around`: not inside, though it starts there.
 ///
-/// A longer call that starts on the tick of a call of 0 ns would pass, but it comes before that one.
+/// On the tick of a call of 0 ns a call of 1 ns would pass, but it comes before that one.
 #[inline(always)]
 fn last_tick(start: i64, end: i64, around: u64) -> Option<u64> {
     let last = ordered(end).wrapping_sub(u64::from(end != start));
@@ -46,7 +47,7 @@ pub(super) trait OpenCalls: Default {
 ///
 /// How many calls end cannot be foretold, so they are counted and not branched upon, `LOOKED_AT` together.
 #[inline(always)]
-fn top_at<const LOOKED_AT: usize>(start: u64, open: &[Open], mut top: usize) -> usize {
+fn top_at(start: u64, open: &[Open], mut top: usize) -> usize {
     loop {
         let innermost = &open[top - LOOKED_AT..top];
         let still_open: usize = innermost.iter().map(|open| usize::from(open.last >= start)).sum();
@@ -73,17 +74,7 @@ pub(super) struct OneStack {
 
 impl OneStack {
     pub(super) fn empty() -> OneStack {
-        OneStack::of(std::iter::empty())
-    }
-
-    /// With these open calls, the outermost first.
-    fn of(open: impl Iterator<Item = Open>) -> OneStack {
-        let mut stack = OneStack { open: vec![Open::BOTTOM; 32], top: LOOKED_AT };
-        for call in open {
-            stack.open[stack.top] = call;
-            stack.top += 1;
-        }
-        stack
+        OneStack { open: vec![Open::BOTTOM; 2 * (LOOKED_AT + 1)], top: LOOKED_AT }
     }
 }
 
@@ -92,7 +83,7 @@ impl OpenCalls for OneStack {
     fn enter(&mut self, _: u32, id: u32, start: i64, end: i64) -> Option<(u32, u32)> {
         let ordered_start = ordered(start);
         if self.open[self.top - 1].last < ordered_start {
-            self.top = top_at::<LOOKED_AT>(ordered_start, &self.open, self.top - 1);
+            self.top = top_at(ordered_start, &self.open, self.top - 1);
         }
         let outer = &self.open[self.top - 1];
         let found = (outer.id, (self.top - LOOKED_AT) as u32);
@@ -144,7 +135,7 @@ const INNER: usize = 8;
 /// So many are put aside when there are too many, and come back when all others have ended.
 const MOVED: usize = 4;
 
-/// The open calls of one of many lanes, in two lines of the cache.
+/// The open calls of one of many lanes, those that are mostly looked at in two lines of the cache.
 ///
 /// How many of the inner ones are open is not written down: what has ended has a last tick before any start
 /// to come.
@@ -153,6 +144,7 @@ struct Lane {
     lasts: [u64; INNER],
     /// [`NO_PARENT`] where there was no call yet, and where it was moved away.
     ids: [u32; INNER],
+    /// Those put aside.
     outer: Vec<Open>,
 }
 

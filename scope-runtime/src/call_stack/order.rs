@@ -34,6 +34,7 @@ pub(super) struct Item {
 }
 
 /// Stored calls of one region and lane with non-decreasing starts.
+#[derive(Clone)]
 struct Run {
     region: u32,
     lane: u32,
@@ -47,11 +48,12 @@ pub(super) const WINDOW: usize = 2048;
 /// So many calls still fit a second-level cache.
 const LARGEST_WINDOW: usize = 8192;
 const CALLS_PER_VISIT: usize = 12;
-/// One start in so many goes into the sample that the windows are cut by.
+/// One start in about so many goes into the sample that windows are cut by.
 const SAMPLE: usize = 128;
 /// With more runs than this, windows that are worth a visit to each of them are too large.
 const MOST_RUNS: usize = 2048;
-/// Calls in more runs than that are given on in portions of this size: so much is looked at ahead.
+/// Calls in more runs than that are given on in portions of this size, which is how far those of many lanes
+/// are looked at ahead.
 const PORTION: usize = 256;
 
 /// The calls of a rank, about to be put in order.
@@ -77,9 +79,13 @@ impl<'a> Order<'a> {
 
     /// Gives all calls to `taker` in order of start, some at a time; calls that start together go in
     /// order of `tie`, those with the same tie in list order.
-    pub(super) fn in_order<T: Take>(self, tie: impl Fn(&Item) -> u64, taker: &mut T) -> Result<(), T::Error> {
+    pub(super) fn in_order<T: Take>(
+        &self,
+        tie: impl Fn(&Item) -> u64,
+        taker: &mut T,
+    ) -> Result<(), T::Error> {
         let mut sorter = Sorter::default();
-        let Some(mut runs) = self.runs else {
+        let Some(mut runs) = self.runs.clone() else {
             for calls in Partition::of(self.regions, &self.lanes).windows() {
                 let mut portions = sorter.sort_window(calls, calls.starts(), &tie).portions(PORTION);
                 portions.try_for_each(|calls| taker.take(calls))?;
@@ -194,9 +200,18 @@ fn cut_windows(regions: &[RegionCalls<'_>], runs: &[Run]) -> Vec<RangeInclusive<
 }
 
 /// Starts with about `calls` calls from one to the next.
-pub(super) fn quantiles<'a>(starts: impl Iterator<Item = &'a [i64]>, calls: usize) -> Vec<i64> {
-    let mut sample: Vec<i64> =
-        starts.flat_map(|starts| starts.iter().skip(SAMPLE / 2).step_by(SAMPLE)).copied().collect();
+pub(super) fn quantiles<'a>(all: impl Iterator<Item = &'a [i64]>, calls: usize) -> Vec<i64> {
+    let (mut sample, mut random) = (Vec::new(), 0_u32);
+    let mut next = SAMPLE / 2;
+    for starts in all {
+        while let Some(start) = starts.get(next) {
+            sample.push(*start);
+            // Not in step with a period of the input.
+            random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            next += SAMPLE / 2 + (random >> 16) as usize % SAMPLE;
+        }
+        next -= starts.len();
+    }
     sample.sort_unstable();
     let step = calls / SAMPLE;
     sample.into_iter().skip(step).step_by(step).collect()
@@ -298,5 +313,8 @@ mod tests {
         check(&[vec![5; 3000], vec![5; 700], spread(9000, 1)], 2000);
         check(&[spread(3000, 1 << 40), spread(3000, 1)], 500);
         check(&[shuffled(9000), spread(9000, 1)], 1);
+        check(&[shuffled(9000), vec![i64::MAX, i64::MIN, 0]], 1);
+        check(&[(0..3000).rev().chain([i64::MIN, i64::MAX]).collect()], 1);
+        check(&[vec![3; 3000], (0..4000).map(|at| at * 7919 % 7).collect()], 1);
     }
 }

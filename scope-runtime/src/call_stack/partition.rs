@@ -11,12 +11,12 @@
 use super::input::RegionCalls;
 use super::lanes::Lanes;
 use super::order::{Item, WINDOW, ordered, quantiles};
-use super::sort::{Calls, bits, counts_before};
+use super::sort::{Calls, bits, counts_before, range};
 use crate::room::zeros;
 
-/// With more windows than this, the lines that are written to do not stay in a second-level cache.
-const MOST_WINDOWS: usize = 4096;
-/// So many slots of time per window, or up to twice as many.
+/// With many more windows than this, the lines that are written to do not stay in a second-level cache.
+const MANY_WINDOWS: usize = 4096;
+/// So many slots of time per window, give or take.
 const SLOTS_PER_WINDOW: usize = 8;
 
 /// A call as numbers that are zero at first: start, end, region and position, lane.
@@ -63,7 +63,7 @@ pub(super) struct Partition {
 impl Partition {
     pub(super) fn of(regions: &[RegionCalls<'_>], lanes: &Lanes) -> Partition {
         let count: usize = regions.iter().map(RegionCalls::len).sum();
-        let cuts = Cuts::of(regions, WINDOW.max(count / MOST_WINDOWS));
+        let cuts = Cuts::of(regions, WINDOW.max(count / MANY_WINDOWS));
         // Number of calls per window, then where its next call goes, in the end where it ends.
         let mut places = vec![0_u32; cuts.windows()];
         for region in regions {
@@ -91,23 +91,24 @@ impl Partition {
 
 /// Where windows begin, and a table to find the window of a time.
 struct Cuts {
-    /// The first time of each window but the first.
+    /// The first time of each window but the first, as [`ordered`] has it.
     firsts: Vec<u64>,
     /// Of each slot twice the number of the window at its first time, and 1 more where it has others, too.
+    /// There are never more than a few times [`MANY_WINDOWS`].
     slots: Vec<u16>,
+    /// As [`ordered`] has it.
     first_start: u64,
     slot_shift: u32,
 }
 
 impl Cuts {
     fn of(regions: &[RegionCalls<'_>], calls_per_window: usize) -> Cuts {
-        let (mut first_start, mut last_start) = (u64::MAX, 0);
-        regions.iter().flat_map(|region| region.starts).for_each(|start| {
-            (first_start, last_start) = (first_start.min(ordered(*start)), last_start.max(ordered(*start)));
-        });
-        let span = last_start.saturating_sub(first_start);
+        let starts = range(regions.iter().flat_map(|region| region.starts).copied()).unwrap_or(0..=0);
+        let first_start = ordered(*starts.start());
+        let span = ordered(*starts.end()) - first_start;
         let cuts = quantiles(regions.iter().map(|region| region.starts), calls_per_window);
-        let slot_shift = bits(span).saturating_sub(bits((cuts.len() * SLOTS_PER_WINDOW) as u64));
+        let slot_bits = bits((cuts.len() * SLOTS_PER_WINDOW) as u64).max(1);
+        let slot_shift = bits(span).saturating_sub(slot_bits);
         let mut firsts = Vec::with_capacity(cuts.len());
         let mut before = first_start;
         for cut in cuts.into_iter().map(ordered) {
@@ -144,5 +145,48 @@ impl Cuts {
     #[cold]
     fn search(&self, window: usize, start: i64) -> usize {
         window + self.firsts[window..].partition_point(|first| *first <= ordered(start))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The windows of calls with these starts have all of them, in order of time.
+    fn windows(starts: &[i64]) -> Vec<usize> {
+        let region = RegionCalls::new("a", starts, starts);
+        let partition = Partition::of(&[region], &Lanes::one());
+        let mut last = i64::MIN;
+        let mut calls = Vec::new();
+        for window in partition.windows() {
+            let Some(range) = range(window.starts()) else { continue };
+            assert!(last <= *range.start(), "{last} {range:?}");
+            last = *range.end();
+            calls.extend((0..window.starts().len()).map(|at| window.at(at as u64, None).call));
+        }
+        calls.sort_unstable();
+        assert!(calls.into_iter().eq(0..starts.len() as u32));
+        partition.windows().map(|window| window.starts().len()).collect()
+    }
+
+    #[test]
+    fn every_call_is_in_the_window_of_its_time() {
+        windows(&[]);
+        windows(&[7]);
+        // No time is in the sample.
+        windows(&[i64::MIN, 0, i64::MAX]);
+        windows(&[[i64::MIN, i64::MAX].as_slice(), &[3; 5000]].concat());
+        // All windows but one in a slot.
+        let burst: Vec<i64> = (0..100_000).map(|at| at * 7919 % 10_007).collect();
+        windows(&[burst.as_slice(), &[1 << 40, i64::MIN]].concat());
+    }
+
+    #[test]
+    fn windows_are_of_one_size_where_input_has_a_period() {
+        for period in [16, 31, 32, 64, 128, 512] {
+            let starts: Vec<i64> = (0..200_000).map(|at| at % period * 1000 + at / period % 900).collect();
+            let largest = windows(&starts).into_iter().max().unwrap();
+            assert!(largest < 3 * WINDOW, "{largest} calls, period {period}");
+        }
     }
 }

@@ -11,8 +11,8 @@ use super::order::Item;
 
 /// Slots with more keys than this are not sorted by insertion.
 const FEW: u32 = 8;
-/// So many pairs of keys are looked at to decide how the rest of them is sorted.
-const SAMPLE: usize = 256;
+/// So many pairs of keys are looked at to decide how all of them are sorted.
+const PAIRS: usize = 256;
 /// Where 2 to the power of so many calls start on each tick, they are a crowd.
 const CROWD_BITS: u32 = 2;
 /// Bits of a key that a crowd is sorted by in one pass over it.
@@ -104,12 +104,12 @@ impl Layout {
         (start_bits + position_bits < u64::BITS).then_some(layout)
     }
 
-    /// The same with ties, when they fit in.
-    fn with_ties(self, ties: impl Iterator<Item = u64>) -> Layout {
-        let Some(ties) = range(ties) else { return self };
+    /// The same with ties; `None` when they do not fit in.
+    fn with_ties(self, ties: impl Iterator<Item = u64>) -> Option<Layout> {
+        let ties = range(ties)?;
         let tie_bits = bits(ties.end() - ties.start());
         let fits = self.start_bits + tie_bits + self.position_bits < u64::BITS;
-        if fits { Layout { first_tie: *ties.start(), tie_bits, ..self } } else { self }
+        fits.then_some(Layout { first_tie: *ties.start(), tie_bits, ..self })
     }
 
     /// `tie` counts where it has room.
@@ -141,7 +141,8 @@ fn call_of<C: Calls>(key: u64, layout: Option<Layout>, calls: C) -> C::Call {
     }
 }
 
-fn range<T: Copy + Ord>(mut values: impl Iterator<Item = T>) -> Option<RangeInclusive<T>> {
+/// From the least to the largest.
+pub(super) fn range<T: Copy + Ord>(mut values: impl Iterator<Item = T>) -> Option<RangeInclusive<T>> {
     let first = values.next()?;
     let (min, max) = values.fold((first, first), |(min, max), value| (min.min(value), max.max(value)));
     Some(min..=max)
@@ -242,16 +243,17 @@ impl Sorter {
     fn sort_crowd<C: Calls>(&mut self, layout: Layout, calls: C, tie: impl Fn(&C::Call) -> u64) {
         let keys = &mut self.keys[..self.count];
         let call = |key| call_of(key, Some(layout), calls);
-        let with_ties = layout.with_ties(keys.iter().map(|key| tie(&call(*key))));
-        for key in &mut *keys {
-            let call = call(*key);
-            *key = with_ties.key(call.start(), tie(&call), *key & layout.position());
-        }
-        self.sort_digits(with_ties);
-        if with_ties.tie_bits == 0 {
+        if let Some(with_ties) = layout.with_ties(keys.iter().map(|key| tie(&call(*key)))) {
+            for key in keys {
+                let call = call(*key);
+                *key = with_ties.key(call.start(), tie(&call), *key & layout.position());
+            }
+            self.sort_digits(with_ties);
+            self.layout = Some(with_ties);
+        } else {
+            self.sort_digits(layout);
             order_ties(&mut self.keys[..self.count], &mut Vec::new(), layout, calls, tie);
         }
-        self.layout = Some(with_ties);
     }
 
     /// Sorts calls that fit the cache, the positions of which are those of their starts.
@@ -320,7 +322,8 @@ impl Sorter {
     }
 }
 
-/// Insertion sort by start, then `tie`, of keys that are few places off.
+/// Sorts keys that are few places off by start, then `tie`: by insertion, where one that is in its place
+/// takes a look at the one before.
 fn insert_in_order<C: Calls>(keys: &mut [u64], layout: Layout, calls: C, tie: impl Fn(&C::Call) -> u64) {
     if is_mixed(keys) {
         swap_neighbours(keys);
@@ -348,12 +351,13 @@ fn insert_in_order<C: Calls>(keys: &mut [u64], layout: Layout, calls: C, tie: im
 
 /// Whether so many keys are before a smaller one that a processor cannot foretell which.
 fn is_mixed(keys: &[u64]) -> bool {
-    let pairs = keys.windows(2).take(SAMPLE);
+    let pairs = keys.windows(2).take(PAIRS);
     pairs.len() < 16 * pairs.filter(|pair| pair[0] > pair[1]).count()
 }
 
-/// Puts every key that is one place off where it belongs, without a branch. Those of calls that start
-/// together stay in order of position.
+/// Moves every key behind all smaller ones that follow it, without a branch: all are in their place where
+/// none was further than one to the right of it. Those of calls that start together stay in order of
+/// position.
 fn swap_neighbours(keys: &mut [u64]) {
     for at in 1..keys.len() {
         let pair = (keys[at - 1], keys[at]);
