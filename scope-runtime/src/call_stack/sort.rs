@@ -14,7 +14,7 @@ const FEW: u32 = 8;
 /// So many pairs of keys are looked at to decide how all of them are sorted.
 const PAIRS: usize = 256;
 /// Where 2 to the power of so many calls start on each tick, they are a crowd.
-const CROWD_BITS: u32 = 2;
+const CROWD_BITS: u32 = 3;
 /// Bits of a key that a crowd is sorted by in one pass over it.
 const DIGIT_BITS: u32 = 8;
 
