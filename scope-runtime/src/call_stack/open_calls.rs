@@ -62,7 +62,7 @@ fn top_at(start: u64, open: &[Open], mut top: usize) -> usize {
 /// two, for which compilers find a slower way to count.
 const LOOKED_AT: usize = 7;
 
-/// The open calls of the only lane. Mostly the call before is still open when one starts: that can be
+/// The open calls of a lane. Mostly the call before is still open when one starts: that can be
 /// foretold.
 #[derive(Default)]
 pub(super) struct OneStack {
