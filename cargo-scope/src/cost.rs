@@ -10,6 +10,7 @@ use scope_runtime::profile::RegionId;
 use scope_runtime::text_table::aligned;
 use unicode_width::UnicodeWidthStr;
 
+use crate::export::CallStatistics;
 use crate::merged::{MergedProfile, MetadataValue};
 use crate::names::visible;
 use crate::paths::NamedPaths;
@@ -29,7 +30,8 @@ pub struct RegionCost {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Sums {
     calls: u64,
-    inclusive_ns: i64,
+    /// Of all durations, as the mean that is shown has them.
+    total_ns: i64,
 }
 
 impl RegionCost {
@@ -53,19 +55,21 @@ impl RegionCost {
     }
 
     /// For each region of `paths` whether its mean is below [`LEAST_TIMES`] times the cost.
-    pub(crate) fn too_short(&self, paths: &NamedPaths) -> Vec<bool> {
-        sums(paths).iter().map(|sums| self.is_too_short(sums)).collect()
+    pub(crate) fn too_short(&self, paths: &NamedPaths, statistics: &[CallStatistics]) -> Vec<bool> {
+        sums(paths, statistics).iter().map(|sums| self.is_too_short(sums)).collect()
     }
 
     fn is_too_short(&self, sums: &Sums) -> bool {
-        sums.calls > 0 && (sums.inclusive_ns as f64) < LEAST_TIMES * self.ns * sums.calls as f64
+        sums.calls > 0 && (sums.total_ns as f64) < LEAST_TIMES * self.ns * sums.calls as f64
     }
 
     /// The regions that are too short, those first whose measuring took longest, and what to do.
     pub fn report(&self, profile: &MergedProfile, paths: &NamedPaths) -> String {
         let mut text = format!("{}\n", self.in_all(paths));
+        let statistics: Vec<_> = paths.paths.nodes().iter().map(CallStatistics::of_path).collect();
+        let sums = sums(paths, &statistics);
         let mut regions: Vec<_> =
-            (0..).map(RegionId).zip(sums(paths)).filter(|(_, sums)| self.is_too_short(sums)).collect();
+            (0..).map(RegionId).zip(sums).filter(|(_, sums)| self.is_too_short(sums)).collect();
         if regions.is_empty() {
             text.push_str(&format!("No region has a mean below {LEAST_TIMES} times that.\n"));
             return text;
@@ -79,7 +83,7 @@ impl RegionCost {
             [
                 visible(name).into_owned(),
                 count(sums.calls),
-                duration(sums.inclusive_ns / sums.calls as i64),
+                duration(sums.total_ns / sums.calls as i64),
                 duration(self.total_ns(sums.calls)),
                 format!("#[scope(skip)]{place}"),
             ]
@@ -96,12 +100,12 @@ impl RegionCost {
 }
 
 /// Sums per region; the index is its id.
-fn sums(paths: &NamedPaths) -> Vec<Sums> {
+fn sums(paths: &NamedPaths, statistics: &[CallStatistics]) -> Vec<Sums> {
     let mut sums = vec![Sums::default(); paths.names.len()];
-    for node in paths.paths.nodes() {
+    for (node, of) in paths.paths.nodes().iter().zip(statistics) {
         let Some(sums) = sums.get_mut(node.region.0 as usize) else { continue };
-        sums.calls += node.calls;
-        sums.inclusive_ns = sums.inclusive_ns.saturating_add(node.inclusive_ns);
+        sums.calls += of.calls;
+        sums.total_ns = sums.total_ns.saturating_add(of.total_ns);
     }
     sums
 }
@@ -141,9 +145,11 @@ mod tests {
 
     #[test]
     fn regions_are_too_short_by_the_mean_of_all_their_calls() {
-        let cost = RegionCost { ns: 33.0 };
-        assert_eq!(cost.too_short(&paths()), [false, true, true]);
-        assert_eq!(RegionCost { ns: 18.0 }.too_short(&paths()), [false, true, false]);
+        let paths = paths();
+        let statistics: Vec<_> = paths.paths.nodes().iter().map(CallStatistics::of_path).collect();
+        let too_short = |ns| RegionCost { ns }.too_short(&paths, &statistics);
+        assert_eq!(too_short(33.0), [false, true, true]);
+        assert_eq!(too_short(18.0), [false, true, false]);
     }
 
     #[test]

@@ -19,6 +19,7 @@ use scope_runtime::pstats::{self, Entry, Key, Pstats, PstatsOptions};
 pub use self::error::Error;
 use self::files::{Names, write_file};
 pub use self::left_out::LeftOut;
+pub(crate) use self::left_out::timeline_end;
 pub use self::ranks::Ranks;
 pub(crate) use self::ranks::is_among;
 use self::select::Selected;

@@ -95,6 +95,7 @@ pub fn merge(
     ending: Option<Ending>,
     into: &Path,
 ) -> anyhow::Result<Collected> {
+    let mut cuts = Vec::new();
     let (merger, file, mut notes, mut incomplete) = with_merger(|mut merger| {
         let mut file = ProfileWriter::create(into)?;
         let (mut notes, mut incomplete) = (Vec::new(), false);
@@ -108,6 +109,7 @@ pub fn merge(
                 }
             };
             incomplete |= describe(path, &recording, ending, &mut notes);
+            cuts.extend(cut_timeline(recording.profile()));
             merger.add(path, &recording, &mut file)?;
         }
         Ok((merger, file, notes, incomplete))
@@ -117,11 +119,18 @@ pub fn merge(
         let names = listed(others.iter().map(|path| file_name(path)));
         let process = if others.len() == 1 { "a further process" } else { "further processes" };
         let folder = first.parent().unwrap_or(first).display();
-        notes.push(format!("recordings of {process} are not in this profile: {names} in `{folder}`"));
+        let how = "moved to a folder of its own, each makes a profile";
+        notes.push(format!("recordings of {process} are not in this profile: {names} in `{folder}`; {how}"));
         incomplete = true;
     }
     let versions = merger.infos().map(|info| info.runtime_version.clone()).collect();
-    Ok(Collected { profile: merger.finish(run)?, file, notes, incomplete, versions })
+    let profile = merger.finish(run)?;
+    if profile.rows.iter().any(|row| !row.events.is_empty()) {
+        notes.append(&mut cuts);
+    } else if !cuts.is_empty() {
+        notes.push("only totals were kept, no single calls: counts and times are complete".into());
+    }
+    Ok(Collected { profile, file, notes, incomplete, versions })
 }
 
 /// The line to write where scope-runtime has another version than this command.
@@ -168,14 +177,6 @@ fn describe(path: &Path, recording: &Recording, ending: Option<Ending>, notes: &
         let finished = counted(finished, "finished call was", "finished calls were");
         notes.push(format!("{rank}: {how}; {finished} recovered, {}", cut_calls(profile)));
     }
-    let first_ns = profile.lanes.iter().map(|lane| lane.first_ns).min().unwrap_or(profile.start_ns);
-    if let Some(end_ns) = profile.timeline_end_ns.filter(|&end_ns| end_ns > first_ns) {
-        notes.push(format!(
-            "{rank}: the timeline ends after {}, where the event limit was met or the disk was full; counts and \
-             times are complete (SCOPE_EVENT_LIMIT=4GiB keeps more events)",
-            crate::units::duration(end_ns - profile.start_ns)
-        ));
-    }
     if profile.lost_calls > 0 {
         notes.push(format!("{rank}: {} calls could not be kept and are missing", profile.lost_calls));
     }
@@ -187,9 +188,22 @@ fn describe(path: &Path, recording: &Recording, ending: Option<Ending>, notes: &
     }
     if info.damaged > 0 {
         let (path, pieces) = (path.display(), info.damaged);
-        notes.push(format!("{rank}: {pieces} damaged pieces of `{path}` were left out"));
+        let pieces = counted(pieces, "damaged piece", "damaged pieces");
+        notes.push(format!("{rank}: {pieces} of `{path}` left out"));
     }
     running || info.damaged > 0
+}
+
+/// What is to say where the timeline of a rank ends before its totals.
+fn cut_timeline(profile: &Profile) -> Option<String> {
+    let first_ns = profile.lanes.iter().map(|lane| lane.first_ns).min().unwrap_or(profile.start_ns);
+    let end_ns = profile.timeline_end_ns.filter(|&end_ns| end_ns > first_ns)?;
+    Some(format!(
+        "rank {}: the timeline ends after {}, where the event limit was met or the disk was full; counts and \
+         times are complete (SCOPE_EVENT_LIMIT=4GiB keeps more events)",
+        profile.rank,
+        crate::units::duration(end_ns - profile.start_ns)
+    ))
 }
 
 /// Which calls were cut.

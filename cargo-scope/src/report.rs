@@ -107,10 +107,10 @@ pub fn why_nothing(built: &Built, programs: &[&Program], ending: Ending) -> Stri
     }
     match ending {
         Ending::Status(0) => format!(
-            "nothing to show: no region ran in {names}; mark functions that are called with `#[scope]`, or parts \
-             of them with `region!`"
+            "nothing to show: no region of {names} was recorded; if nothing above says why, mark functions that are \
+             called with `#[scope]`, or parts of them with `region!`"
         ),
-        _ => format!("nothing to show: no region ran in {names} ({ending})"),
+        _ => format!("nothing to show: no region of {names} was recorded ({ending})"),
     }
 }
 
@@ -147,9 +147,13 @@ fn first_line(command: &mut Command) -> Option<String> {
     output.status.success().then(|| line.to_string())
 }
 
-/// Where the recordings are that a profile could not be made of, or not completely.
+/// Where the recordings are that a profile could not be made of, or not completely, and what makes one.
 pub fn kept(folder: &OutputFolder) -> String {
-    format!("the recordings are kept in `{}`", folder.recordings().display())
+    let recordings = folder.recordings().to_string_lossy();
+    let word = shell::word(&recordings);
+    format!(
+        "the recordings are kept in `{recordings}`; `cargo scope collect {word} -o DIR` makes a profile of them"
+    )
 }
 
 /// Says where the recordings are of a program that the user has not waited for.

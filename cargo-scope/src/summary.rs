@@ -174,14 +174,17 @@ impl Summary {
         self.render_metadata(&paint, &mut text);
         let statistics = self.statistics();
         let rows = self.rows(&statistics, layout);
+        let mut marks_means = false;
         if rows.shown.is_empty() {
             text.push_str("No calls were recorded.\n");
         } else {
-            let too_short = self.cost.map_or(Vec::new(), |cost| cost.too_short(&self.paths));
+            let too_short = self.cost.map_or(Vec::new(), |cost| cost.too_short(&self.paths, &statistics));
             let source = Source { paths: &self.paths, statistics: &statistics, too_short: &too_short };
-            text.push_str(&table::render(&source, &rows, layout));
+            let table;
+            (table, marks_means) = table::render(&source, &rows, layout);
+            text.push_str(&table);
         }
-        self.notes(&rows, layout.head)
+        self.notes(&rows, layout.head, marks_means)
             .iter()
             .for_each(|note| text.push_str(&format!("{}\n", paint.warning(note))));
         if !self.files.is_empty() {
@@ -226,8 +229,8 @@ impl Summary {
         rows::choose(&self.paths, &places, layout)
     }
 
-    /// What the reader must know about the numbers.
-    fn notes(&self, rows: &Rows, head: &str) -> Vec<String> {
+    /// What the reader must know about the numbers, and about the marks of means where there are some.
+    fn notes(&self, rows: &Rows, head: &str, marks_means: bool) -> Vec<String> {
         let mut notes = Vec::new();
         if rows.left_out > 0 {
             let more = counted(rows.left_out, &format!("more {head}"), &format!("more {head}s"));
@@ -239,7 +242,7 @@ impl Summary {
         notes.extend(self.imbalance.iter().cloned());
         if let Some(cost) = self.cost.filter(|_| !rows.shown.is_empty()) {
             notes.push(cost.in_all(&self.paths));
-            if cost.too_short(&self.paths).contains(&true) {
+            if marks_means {
                 let list = "`cargo scope inspect --cost` lists such regions";
                 notes.push(format!("~ the mean is below {LEAST_TIMES} times that: {list}"));
             }

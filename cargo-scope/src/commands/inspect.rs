@@ -1,9 +1,11 @@
 //! `cargo scope inspect`: metadata and statistics of profiles, as tables or as JSON.
 
-use std::io::{ErrorKind, Write};
+use std::collections::BTreeMap;
+use std::io::{BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
+use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
 use super::{label, latest_profile, open, selection};
@@ -146,6 +148,10 @@ fn metadata(profile: &MergedProfile) -> Vec<(String, String)> {
         };
         match (key.as_str(), number("start_time_ns").zip(number("finalize_time_ns"))) {
             ("label", _) | ("start_time_ns", Some(_)) => (),
+            ("timeline_end_ns", Some(_)) => {
+                let after = export::timeline_end(profile).unwrap_or(text);
+                lines.push(("timeline".into(), format!("ends after {after}; counts and times are complete")));
+            }
             ("finalize_time_ns", Some((start_ns, end_ns))) => {
                 lines.push(("recorded".into(), duration(end_ns.saturating_sub(start_ns))));
             }
@@ -165,22 +171,52 @@ fn print_json(options: &InspectOptions, paths: &[PathBuf]) -> anyhow::Result<std
             profile.metadata.iter().map(|(key, value)| (key.clone(), json_value(value))).collect();
         let rows = if is_flat(options, &profile) { "regions" } else { "call_paths" };
         let all = Layout { max_depth: usize::MAX, least_part: 0.0, ..layout(options, &profile, usize::MAX) };
-        let mut object = json!({
-            "file": path.to_string_lossy(),
-            "label": summary.title,
-            "ranks": profile.ranks(),
-            "metadata": metadata,
-            rows: json_rows(&summary, &all, profile.has_regions_only()),
-        });
         let ranks = export::selected_ranks(&profile, &selection)?;
-        for (key, rows) in messages::json(&profile, &ranks) {
-            object[key] = rows;
-        }
+        let mut object: BTreeMap<_, _> = messages::json(&profile, &ranks)
+            .into_iter()
+            .map(|(key, rows)| (key, Part::Value(rows)))
+            .collect();
+        object.extend([
+            ("file", Part::Value(json!(path.to_string_lossy()))),
+            ("label", Part::Value(json!(summary.title))),
+            ("ranks", Part::Value(json!(profile.ranks()))),
+            ("metadata", Part::Value(Value::Object(metadata))),
+            (
+                rows,
+                Part::Rows {
+                    summary: Box::new(summary),
+                    layout: all,
+                    regions_only: profile.has_regions_only(),
+                },
+            ),
+        ]);
         profiles.push(object);
     }
-    let text = serde_json::to_string_pretty(&profiles).context("failed to make the JSON")?;
-    let mut out = std::io::stdout().lock();
-    Ok(out.write_all(text.as_bytes()).and_then(|()| out.write_all(b"\n")).and_then(|()| out.flush()))
+    let mut out = BufWriter::new(std::io::stdout().lock());
+    let written = serde_json::to_writer_pretty(&mut out, &profiles).map_err(std::io::Error::from);
+    Ok(written.and_then(|()| out.write_all(b"\n")).and_then(|()| out.flush()))
+}
+
+/// What is at a key of a profile.
+enum Part {
+    Value(Value),
+    /// Made as they are written: all names of all paths can be more than fits into memory.
+    Rows {
+        summary: Box<Summary>,
+        layout: Layout,
+        regions_only: bool,
+    },
+}
+
+impl Serialize for Part {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Part::Value(value) => value.serialize(serializer),
+            Part::Rows { summary, layout, regions_only } => {
+                serializer.collect_seq(json_rows(summary, layout, *regions_only))
+            }
+        }
+    }
 }
 
 fn json_value(value: &MetadataValue) -> Value {
@@ -193,9 +229,9 @@ fn json_value(value: &MetadataValue) -> Value {
 }
 
 /// The rows as the table has them, parents before children. Times in ns; null for what is not known.
-fn json_rows(summary: &Summary, layout: &Layout, regions_only: bool) -> Vec<Value> {
+fn json_rows(summary: &Summary, layout: &Layout, regions_only: bool) -> impl Iterator<Item = Value> {
     let nodes = summary.paths.paths.nodes();
-    let row = |(path, of): (scope_runtime::totals::PathId, CallStatistics)| {
+    let row = move |(path, of): (scope_runtime::totals::PathId, CallStatistics)| {
         let mut names = Vec::new();
         let mut next = Some(path);
         while let Some(path) = next {
@@ -229,5 +265,5 @@ fn json_rows(summary: &Summary, layout: &Layout, regions_only: bool) -> Vec<Valu
             "coverage_ns": spread.map(|spread| spread.coverage_ns),
         })
     };
-    summary.shown(layout).into_iter().map(row).collect()
+    summary.shown(layout).into_iter().map(row)
 }

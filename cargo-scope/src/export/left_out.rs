@@ -2,18 +2,32 @@
 
 use scope_runtime::call_stack::NestingError;
 
+use crate::merged::{MergedProfile, MetadataValue};
+use crate::units::duration;
+
 /// So many lanes are named.
 const MOST_LINES: usize = 10;
 
-/// Lanes that are missing from what was made, as their calls do not nest. There are none in profiles with
-/// call ids or with totals per path, so in all that this tool records.
+/// What is missing from what was made: lanes whose calls do not nest, of which there are none in profiles
+/// with call ids or with totals per path, so in all that this tool records; and calls after the end of a
+/// timeline.
 #[derive(Clone, Debug, Default)]
 pub struct LeftOut {
+    /// When the timeline of a run ends, in words.
+    timelines: Vec<String>,
     lines: Vec<String>,
     more: usize,
 }
 
 impl LeftOut {
+    /// Notes that something is taken from the calls of `profile`, if its timeline ends before its totals do.
+    pub(super) fn add_calls_of(&mut self, profile: &MergedProfile) {
+        if let Some(after) = timeline_end(profile) {
+            let lacks = "later calls are in the totals only, and what single calls tell lacks them";
+            self.timelines = vec![format!("the timeline ends after {after}: {lacks}")];
+        }
+    }
+
     pub(super) fn add(&mut self, rank: u32, errors: &[NestingError]) {
         let named = errors.len().min(MOST_LINES - self.lines.len());
         self.lines
@@ -23,19 +37,31 @@ impl LeftOut {
 
     /// Adds those of a run of this label.
     pub(super) fn join(&mut self, label: Option<&str>, other: LeftOut) {
-        let named = other.lines.len().min(MOST_LINES - self.lines.len());
-        self.more += other.more + other.lines.len() - named;
-        self.lines.extend(other.lines.into_iter().take(named).map(|line| match label {
+        let labelled = |line| match label {
             Some(label) => format!("{label}: {line}"),
             None => line,
-        }));
+        };
+        self.timelines.extend(other.timelines.into_iter().map(labelled));
+        let named = other.lines.len().min(MOST_LINES - self.lines.len());
+        self.more += other.more + other.lines.len() - named;
+        self.lines.extend(other.lines.into_iter().take(named).map(labelled));
     }
 
-    /// One line per lane with the two calls at fault, and one for those beyond the first ten.
+    /// One line per timeline that ends early, one per lane with the two calls at fault, and one for those
+    /// beyond the first ten.
     pub fn lines(&self) -> impl Iterator<Item = String> {
         let more = (self.more > 0).then(|| format!("{} more lane(s) are left out", self.more));
-        self.lines.iter().cloned().chain(more)
+        self.timelines.iter().chain(&self.lines).cloned().chain(more)
     }
+}
+
+/// How long after its start the timeline of a profile ends, in words; `None` where it has all calls.
+pub(crate) fn timeline_end(profile: &MergedProfile) -> Option<String> {
+    let number = |key| match profile.metadata_value(key) {
+        Some(&MetadataValue::Integer(ns)) => Some(ns),
+        _ => None,
+    };
+    Some(duration(number("timeline_end_ns")?.saturating_sub(number("start_time_ns")?)))
 }
 
 #[cfg(test)]

@@ -160,11 +160,15 @@ impl<'a> Selected<'a> {
             View::Busy => paths(&self.profile.paths),
             View::Linked => paths(&self.profile.linked_paths).or_else(|| paths(&self.profile.paths)),
             View::WallByLane => None,
-            View::Wall if self.profile.tasks.is_none() => None,
-            View::Wall => view::wall_paths(self.loaded()?, rank).map(|paths| {
-                let rows = paths.nodes().iter().map(|node| PathRow::new(rank, node.region.0, node));
-                rows.enumerate().collect()
-            }),
+            // Without tasks a call is busy from begin to end.
+            View::Wall if self.profile.tasks.is_none() => paths(&self.profile.paths),
+            View::Wall => {
+                self.left_out.borrow_mut().add_calls_of(self.profile);
+                view::wall_paths(self.loaded()?, rank).map(|paths| {
+                    let rows = paths.nodes().iter().map(|node| PathRow::new(rank, node.region.0, node));
+                    rows.enumerate().collect()
+                })
+            }
         };
         let Some(rows) = rows else { return Ok(None) };
         let mut regions = RegionTable::default();
@@ -226,7 +230,9 @@ impl<'a> Selected<'a> {
 
     /// The call paths of `rank` where it has no others than those of its calls; notes what is missing.
     pub(super) fn paths_of_calls(&self, rank: u32, nested: Nested) -> PathTree {
-        self.left_out.borrow_mut().add(rank, &nested.errors);
+        let mut left_out = self.left_out.borrow_mut();
+        left_out.add(rank, &nested.errors);
+        left_out.add_calls_of(self.profile);
         nested.paths
     }
 

@@ -129,6 +129,9 @@ pub fn statistics(
     for (statistics, spread) in statistics.iter_mut().zip(samples.spreads(&paths, &selected)?) {
         statistics.spread = spread;
     }
+    if statistics.iter().any(|of| of.calls > 0 && of.spread.is_none()) {
+        left_out.add_calls_of(profile);
+    }
     Ok((paths, statistics))
 }
 

@@ -1,6 +1,7 @@
 //! Datasets and attributes of a file that may hold anything, as vectors and rows.
 
 use std::cell::RefCell;
+use std::fs::File;
 use std::ops::Range;
 use std::path::Path;
 
@@ -39,6 +40,8 @@ pub(super) struct Source<'a> {
 impl<'a> Source<'a> {
     pub(super) fn open(path: &'a Path) -> Result<Source<'a>, Error> {
         let stamp = stamp_of(path)?;
+        // Whatever is wrong from here on is in the file.
+        File::open(path).map_err(|source| Error::io(path, "open", source))?;
         let broken = |cause: String| Error::NotHdf5 { path: path.to_path_buf(), cause };
         // Published files do not change, so there is nothing to lock out, and some file systems
         // have no locks.

@@ -61,8 +61,8 @@ pub(super) struct Source<'a> {
     pub(super) too_short: &'a [bool],
 }
 
-/// The table of `rows`.
-pub(super) fn render(source: &Source<'_>, rows: &Rows, layout: &Layout) -> String {
+/// The table of `rows`, and whether it marks any mean as too short.
+pub(super) fn render(source: &Source<'_>, rows: &Rows, layout: &Layout) -> (String, bool) {
     let at = |row: &Shown| row.path.0 as usize;
     let shown = || rows.shown.iter().map(|row| &source.statistics[at(row)]);
     let regions = || rows.shown.iter().map(|row| source.paths.paths.nodes()[at(row)].region);
@@ -100,7 +100,7 @@ pub(super) fn render(source: &Source<'_>, rows: &Rows, layout: &Layout) -> Strin
         }
         text.push_str(&format!("{}{}{gap}{}\n", paint.faint(&line.branch), line.name, cells.concat()));
     }
-    text
+    (text, marks.any_too_short && columns.contains(&Column::Mean))
 }
 
 fn cells(cells: &[String], widths: &[usize]) -> Vec<String> {

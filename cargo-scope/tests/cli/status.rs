@@ -51,8 +51,9 @@ fn a_program_without_scope_runtime_is_told_what_to_do() {
     run(&mut project.cargo_scope(&["run", "-o", "out"])).ends_with(4).says("cargo scope init");
     assert!(!project.path("out").exists());
     let project = Project::with_runtime("unused", "fn main() { let _s = scope_runtime::init(); }");
-    let ran =
-        run(&mut project.cargo_scope(&["run", "-o", "out"])).ends_with(0).says("no region ran in `unused`");
+    let ran = run(&mut project.cargo_scope(&["run", "-o", "out"]))
+        .ends_with(0)
+        .says("no region of `unused` was recorded");
     assert_eq!(ran.stderr.matches("scope: ").count(), 1, "{}", ran.stderr);
     assert!(calls(&project.path("out")).is_empty(), "it recorded, so it has a profile");
 }

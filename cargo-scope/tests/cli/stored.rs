@@ -31,6 +31,36 @@ fn a_profile_can_be_looked_at_again() {
 }
 
 #[test]
+fn a_timeline_that_ends_early_is_told_wherever_single_calls_count() {
+    const MANY: &str = "
+        #[scope_runtime::scope]
+        fn step() {}
+        fn main() { (0..100_000).for_each(|_| step()); }
+    ";
+    let project = Project::with_runtime("cut-timeline", MANY);
+    let mut limited = project.cargo_scope(&["run", "-o", "cut"]);
+    run(limited.env("SCOPE_EVENT_LIMIT", "100kB")).ends_with(0).says("the timeline ends after");
+    let mut totals_only = project.cargo_scope(&["run", "-o", "totals", "--totals-only"]);
+    let ran = run(&mut totals_only).ends_with(0).says("only totals were kept");
+    assert!(!ran.stderr.contains("SCOPE_EVENT_LIMIT"), "{}", ran.stderr);
+    for profile in ["cut", "totals"] {
+        for options in [&[][..], &["--wall"], &["--flat"], &["--sort", "p99"]] {
+            let shown =
+                run(&mut project.cargo_scope(&[&["inspect", profile], options].concat())).ends_with(0);
+            let row = shown.stdout.lines().find(|line| line.starts_with("step "));
+            assert!(row.unwrap().contains(" 100,000 "), "{profile} {options:?}: {}", shown.stdout);
+            assert!(shown.stdout.contains("\ntimeline "), "{profile} {options:?}: {}", shown.stdout);
+            let says = shown.stderr.contains("what single calls tell lacks them");
+            let asked = matches!(options, ["--flat"] | ["--sort", ..]);
+            assert_eq!(says, asked, "{profile} {options:?}: {}", shown.stderr);
+        }
+        run(&mut project.cargo_scope(&["export", "flame", profile, "-o", profile, "--wall"])).ends_with(0);
+        let picture = fs::read_to_string(project.path(profile).join("flamegraph_rank0.svg")).unwrap();
+        assert!(picture.contains("100,000 calls"), "{profile}");
+    }
+}
+
+#[test]
 fn a_table_can_be_made_to_measure() {
     let project = Project::with_runtime("measure", PROGRAM);
     run(&mut project.cargo_scope(&["run", "-o", "out"])).ends_with(0);

@@ -66,7 +66,7 @@ fn every_test_program_has_a_profile_of_its_own() {
     assert_eq!(listing(&project.path("one")), expected, "one program needs no folder of its own");
     run(&mut project.cargo_scope(&["test", "--test", "it", "--", "nothing_is_called_so"]))
         .ends_with(0)
-        .says("no region ran in `it`");
+        .says("no region of `it` was recorded");
 
     let mut failing = project.cargo_scope(&["test", "it", "-o", "failing", "--", "--ignored", "fails"]);
     run(&mut failing).ends_with(101).says("test failed");

@@ -117,6 +117,9 @@ impl Entries {
         self.list("open_regions", open.into_iter().map(String::from).collect());
         self.integer("lost_calls", sum(|profile| profile.lost_calls));
         self.integer("faulty_calls", sum(|profile| profile.faulty_calls));
+        if let Some(end_ns) = ranks.iter().filter_map(|(_, profile)| profile.timeline_end_ns).min() {
+            self.integer("timeline_end_ns", end_ns);
+        }
         let damaged = ranks.iter().map(|(info, _)| info.damaged).fold(0u64, u64::saturating_add);
         if damaged > 0 {
             self.integer("damaged_pieces", damaged.try_into().unwrap_or(i64::MAX));
