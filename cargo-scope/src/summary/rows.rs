@@ -25,9 +25,10 @@ pub(super) struct Rows {
 /// One row.
 pub(super) struct Shown {
     pub(super) path: PathId,
-    /// For each level above and for this one, whether a later sibling is shown: what the tree
-    /// lines need. Empty for roots.
-    pub(super) continues: Vec<bool>,
+    /// Number of levels above.
+    pub(super) depth: usize,
+    /// Whether a later sibling is shown.
+    pub(super) continues: bool,
 }
 
 /// Chooses the rows of `paths`; `places` has the place of each in the order.
@@ -69,18 +70,17 @@ fn in_tree_order(paths: &NamedPaths, places: &[usize], taken: &[bool]) -> Vec<Sh
     let children = paths.children();
     let mut shown: Vec<Shown> = Vec::new();
     let mut pending: Vec<Shown> = Vec::new();
-    let push = |pending: &mut Vec<Shown>, siblings: &[PathId], above: Option<&[bool]>| {
+    let push = |pending: &mut Vec<Shown>, siblings: &[PathId], depth: usize| {
         let mut siblings: Vec<_> = siblings.iter().copied().filter(|path| taken[path.0 as usize]).collect();
         // The last one comes off the stack first.
         siblings.sort_by_key(|path| Reverse(places[path.0 as usize]));
         for (place, path) in siblings.into_iter().enumerate() {
-            let continues = above.map(|above| [above, &[place > 0]].concat()).unwrap_or_default();
-            pending.push(Shown { path, continues });
+            pending.push(Shown { path, depth, continues: place > 0 });
         }
     };
-    push(&mut pending, children.roots(), None);
+    push(&mut pending, children.roots(), 0);
     while let Some(row) = pending.pop() {
-        push(&mut pending, children.of(row.path), Some(&row.continues));
+        push(&mut pending, children.of(row.path), row.depth + 1);
         shown.push(row);
     }
     shown

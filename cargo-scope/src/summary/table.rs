@@ -74,7 +74,12 @@ pub(super) fn render(source: &Source<'_>, rows: &Rows, layout: &Layout) -> (Stri
         let usual = if layout.of_ranks { &Column::OF_RANKS[..] } else { &Column::USUAL[..] };
         usual.iter().copied().filter(|&column| waited || column != Column::Busy).collect()
     });
-    let line = |row| line(source, row, &columns, rows.total_ns, &marks, layout);
+    let mut continues = Vec::new();
+    let line = |row: &Shown| {
+        continues.truncate(row.depth);
+        continues.push(row.continues);
+        line(source, row, branch(&continues), &columns, rows.total_ns, &marks, layout)
+    };
     let lines: Vec<_> = rows.shown.iter().map(line).collect();
     let name_width = lines.iter().map(|line| line.branch.width() + line.name.width());
     let name_width = name_width.chain([layout.head.len()]).max().unwrap_or(0);
@@ -110,6 +115,7 @@ fn cells(cells: &[String], widths: &[usize]) -> Vec<String> {
 fn line(
     source: &Source<'_>,
     row: &Shown,
+    branch: String,
     columns: &[Column],
     total_ns: i64,
     marks: &Marks<'_>,
@@ -117,7 +123,6 @@ fn line(
 ) -> Line {
     let region = source.paths.paths.nodes()[row.path.0 as usize].region;
     let statistics = &source.statistics[row.path.0 as usize];
-    let branch = branch(&row.continues);
     let room = layout.max_name_width.saturating_sub(branch.width()).max(16);
     let cell = |&column: &Column| {
         let mark = match column {
@@ -135,10 +140,12 @@ fn line(
     }
 }
 
+/// The lines of the tree before a name. `continues` says of each level, a root's being the first, whether a
+/// later sibling is shown.
 fn branch(continues: &[bool]) -> String {
-    let Some((&last, above)) = continues.split_last() else { return String::new() };
+    let [_root, above @ .., last] = continues else { return String::new() };
     let mut branch: String = above.iter().map(|&goes_on| if goes_on { "│  " } else { "   " }).collect();
-    branch.push_str(if last { "├─ " } else { "└─ " });
+    branch.push_str(if *last { "├─ " } else { "└─ " });
     branch
 }
 
