@@ -58,6 +58,8 @@ fn what_is_no_profile_says_so() {
     assert!(matches!(read(&path), Err(Error::NotHdf5 { .. })), "{}", error(&path));
     H5File::create(&path).unwrap().close().unwrap();
     assert!(error(&path).starts_with("failed to read `FILE`: it has no attribute `scope_profiler_schema`"));
+    #[cfg(unix)]
+    assert!(error(Path::new("/dev/null")).contains("it is a pipe or a device"));
     std::fs::remove_file(&path).unwrap();
     std::fs::create_dir(&path).unwrap();
     assert!(error(&path).contains("`FILE`"));

@@ -287,6 +287,10 @@ impl<'a> Source<'a> {
 /// The file that is at `path` now.
 fn stamp_of(path: &Path) -> Result<EventsFile, Error> {
     let metadata = std::fs::metadata(path).map_err(|e| Error::io(path, "open", e))?;
+    if !metadata.is_file() && !metadata.is_dir() {
+        let cause = "it is a pipe or a device, not a file that can be read anywhere";
+        return Err(Error::io(path, "open", std::io::Error::other(cause)));
+    }
     Ok(EventsFile::new(path, &metadata))
 }
 
