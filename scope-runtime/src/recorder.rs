@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, OnceLock};
 use std::thread::Thread;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::clock::{self, ClockPair};
 use crate::cost;
@@ -24,6 +24,8 @@ use crate::writer::Writer;
 const BEAT: Duration = Duration::from_millis(100);
 /// Signs of life between two copies of the totals in the file.
 const BEATS_PER_TOTALS: u32 = 10;
+/// A copy is made at most every so many times as long as one takes: those of very many threads are large.
+const TOTALS_REST: u32 = 20;
 /// Room for totals that is reserved from the start, for the case that the disk is full later.
 const TOTALS_RESERVE: usize = 256 * 1024;
 
@@ -314,7 +316,7 @@ impl Recorder {
         os::signals_stay_blocked();
         lane::unrecorded(|| {
             self.writer.set_region_cost(cost::region_ps());
-            let mut beats = 0_u32;
+            let (mut beats, mut next_totals) = (0_u32, Instant::now());
             loop {
                 if !self.settling.load(Relaxed) {
                     let _one_at_a_time = lock(&self.draining);
@@ -323,8 +325,10 @@ impl Recorder {
                 if lane::STATE.load(Relaxed) == lane::ON {
                     self.writer.beat(ClockPair::now());
                     beats = beats.wrapping_add(1);
-                    if beats.is_multiple_of(BEATS_PER_TOTALS) {
+                    let begin = Instant::now();
+                    if beats.is_multiple_of(BEATS_PER_TOTALS) && begin >= next_totals {
                         self.write_totals();
+                        next_totals = Instant::now() + begin.elapsed() * TOTALS_REST;
                     }
                     std::thread::park_timeout(BEAT);
                 } else {
