@@ -132,6 +132,8 @@ fn export_runs(
 
 fn flame_options(options: &ExportOptions) -> FlameOptions {
     FlameOptions {
+        root: options.root.clone(),
+        call_paths: !options.no_call_paths,
         width: options.width,
         fixed_width: options.fixed_width,
         threshold_percent: options.threshold,

@@ -259,7 +259,8 @@ fn with_view(title: String, selected: &Selected<'_>) -> String {
 }
 
 fn write_flame(file: &Path, paths: &NamedPaths, title: String, options: &FlameOptions) -> Result<(), Error> {
-    let title = options.title.clone().unwrap_or(title);
+    let by_region = if options.call_paths { "" } else { ", own time by region" };
+    let title = options.title.clone().unwrap_or(title + by_region);
     let options = FlameOptions { title: Some(title), ..options.clone() };
     write_file(file, |out| flame::write_svg(paths, &options, out))
 }

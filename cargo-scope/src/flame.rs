@@ -6,6 +6,7 @@
 mod frames;
 mod svg;
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 
 use self::frames::Frames;
@@ -17,6 +18,10 @@ use crate::paths::NamedPaths;
 pub struct FlameOptions {
     /// Title; `None` takes the label of the run and its rank.
     pub title: Option<String>,
+    /// Name of the frame below all others; `None` takes `all`.
+    pub root: Option<String>,
+    /// One frame per call path; else one per region, as wide as its own time.
+    pub call_paths: bool,
     /// Width in pixels for which the picture is laid out.
     pub width: Option<u32>,
     /// Keeps the picture at its width; else it fits the window.
@@ -31,6 +36,8 @@ impl Default for FlameOptions {
     fn default() -> FlameOptions {
         FlameOptions {
             title: None,
+            root: None,
+            call_paths: true,
             width: None,
             fixed_width: false,
             threshold_percent: 0.1,
@@ -62,6 +69,8 @@ impl Default for FlameOptions {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn write_svg(paths: &NamedPaths, options: &FlameOptions, out: &mut impl Write) -> io::Result<()> {
+    let paths = if options.call_paths { Cow::Borrowed(paths) } else { Cow::Owned(paths.by_region()) };
+    let paths = &*paths;
     let frames = Frames::new(paths, options.threshold_percent);
     let picture = if frames.total_ns == 0 {
         svg::draw_nothing(paths, options)

@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 
 use scope_runtime::profile::{Profile, RegionId};
-use scope_runtime::totals::{PathId, PathTree};
+use scope_runtime::totals::{PathId, PathTotals, PathTree};
 
 /// A tree of call paths and the names that its regions stand for.
 #[derive(Clone, Debug, Default)]
@@ -64,6 +64,38 @@ impl NamedPaths {
             paths.push(path);
         }
         paths
+    }
+
+    /// The regions as paths of one step, with the inclusive time of their outermost calls.
+    pub(crate) fn by_region(&self) -> NamedPaths {
+        let all = self.paths.region_totals();
+        // Of those of which a path is there.
+        let mut cancelled: Vec<Option<u64>> = vec![None; all.len()];
+        for node in self.paths.nodes() {
+            let sum = cancelled[node.region.0 as usize].get_or_insert_default();
+            *sum = sum.saturating_add(node.cancelled);
+        }
+        let mut regions = PathTree::default();
+        for ((region, totals), cancelled) in (0..).map(RegionId).zip(all).zip(cancelled) {
+            let Some(cancelled) = cancelled else { continue };
+            let path = regions.step(None, region);
+            regions.add_totals(
+                path,
+                &PathTotals {
+                    parent: None,
+                    region,
+                    calls: totals.calls,
+                    open: totals.open,
+                    cancelled,
+                    inclusive_ns: totals.inclusive_ns,
+                    self_ns: totals.self_ns,
+                    wall_ns: totals.wall_ns,
+                    min_ns: totals.min_ns,
+                    max_ns: totals.max_ns,
+                },
+            );
+        }
+        NamedPaths { names: self.names.clone(), paths: regions }
     }
 
     /// The name of `region`; empty when it has none.

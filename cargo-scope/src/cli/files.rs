@@ -45,7 +45,7 @@ pub struct InspectOptions {
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_enum)]
     pub columns: Option<Vec<Column>>,
     /// Show at most so many rows [default: 40 in the table, all as JSON]
-    #[arg(long, value_name = "ROWS", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "ROWS", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..))]
     pub top: Option<u32>,
     /// Print metadata and all statistics as JSON
     #[arg(long, conflicts_with_all = ["cost", "columns"])]
@@ -71,21 +71,23 @@ pub struct ExportOptions {
     /// What to write of it.
     #[command(flatten)]
     pub selection: SelectionOptions,
-    /// One entry per region instead of one per call path (prof)
+    /// One entry per region instead of one per call path; in a picture a frame as wide as the
+    /// region's own time
     #[arg(long)]
     pub no_call_paths: bool,
-    /// Name of the root entry; `<LABEL rank N>` unless given (prof)
+    /// Name of the root entry, or of the frame below all others [default: `<LABEL rank N>`, in a
+    /// picture `all`]
     #[arg(long, value_name = "TEXT")]
     pub root: Option<String>,
     /// Label in titles, root entries and file names, once for each PROFILE [default: the label in
     /// the profile, else the stem of its name]
     #[arg(long, value_name = "TEXT")]
     pub label: Vec<String>,
-    /// Width of the picture in pixels (flame)
-    #[arg(long, value_name = "PIXELS", value_parser = clap::value_parser!(u32).range(100..=100_000))]
+    /// Width of the picture in pixels [default: the window's; 1200 where it is fixed] (flame)
+    #[arg(long, value_name = "PIXELS", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(100..=100_000))]
     pub width: Option<u32>,
     /// Leave out frames narrower than this share of the whole, in percent (flame)
-    #[arg(long, value_name = "PERCENT", value_parser = percent, default_value = "0.1")]
+    #[arg(long, value_name = "PERCENT", value_parser = percent, default_value = "0.1", allow_negative_numbers = true)]
     pub threshold: f64,
     /// Keep the width of the picture where the window is wider or narrower (flame)
     #[arg(long)]

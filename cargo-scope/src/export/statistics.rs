@@ -164,37 +164,14 @@ impl RankSums {
             let total_ns = paths.paths.nodes().iter().map(|node| node.wall_ns).collect();
             return RankSums { paths, total_ns };
         }
-        let mut regions = PathTree::default();
-        let mut total_ns = Vec::new();
-        let all = paths.paths.region_totals();
-        // Those of which a path is there; hidden ones have none.
-        let mut sums: Vec<Option<(i64, u64)>> = vec![None; all.len()];
+        let mut sums = HashMap::<RegionId, i64>::new();
         for node in paths.paths.nodes() {
-            let (total_ns, cancelled) = sums[node.region.0 as usize].get_or_insert_default();
+            let total_ns = sums.entry(node.region).or_default();
             *total_ns = total_ns.saturating_add(node.wall_ns);
-            *cancelled = cancelled.saturating_add(node.cancelled);
         }
-        for ((region, totals), sums) in (0..).map(RegionId).zip(all).zip(sums) {
-            let Some((sum_ns, cancelled)) = sums else { continue };
-            let path = regions.step(None, region);
-            total_ns.push(sum_ns);
-            regions.add_totals(
-                path,
-                &PathTotals {
-                    parent: None,
-                    region,
-                    calls: totals.calls,
-                    open: totals.open,
-                    cancelled,
-                    inclusive_ns: totals.inclusive_ns,
-                    self_ns: totals.self_ns,
-                    wall_ns: totals.wall_ns,
-                    min_ns: totals.min_ns,
-                    max_ns: totals.max_ns,
-                },
-            );
-        }
-        RankSums { paths: NamedPaths { names: paths.names, paths: regions }, total_ns }
+        let paths = paths.by_region();
+        let total_ns = paths.paths.nodes().iter().map(|node| sums[&node.region]).collect();
+        RankSums { paths, total_ns }
     }
 }
 

@@ -109,7 +109,10 @@ fn left_out(frames: &Frames, options: &FlameOptions) -> Option<String> {
         parts.push(format!("{levels} below the first {MAX_LEVELS} left out"));
     }
     if frames.narrow > 0 {
-        let narrow = counted(frames.narrow, "call path", "call paths");
+        let narrow = match options.call_paths {
+            true => counted(frames.narrow, "call path", "call paths"),
+            false => counted(frames.narrow, "region", "regions"),
+        };
         parts.push(format!("{narrow} below {}% left out", options.threshold_percent));
     }
     (!parts.is_empty()).then(|| parts.join(", "))
@@ -177,7 +180,7 @@ fn put_names(
 ) {
     let width = layout_width(options).unwrap_or(DEFAULT_WIDTH as usize) as f64 - 20.0;
     while let Some((before, title, rest)) = element(body, "<title>", "</title>") {
-        let frame = Frame::of(title.split(' ').next().unwrap_or(""), paths, frames);
+        let frame = Frame::of(title.split(' ').next().unwrap_or(""), paths, frames, options);
         let _ = write!(picture, "{before}<title>{}</title>", escape_xml(&frame.tooltip(frames.total_ns)));
         body = rest;
         if let Some((before, label, rest)) = element(body, "<text", "</text>") {
@@ -209,14 +212,14 @@ struct Frame<'a> {
 
 impl<'a> Frame<'a> {
     /// The frame that inferno knows as `token`.
-    fn of(token: &str, paths: &'a NamedPaths, frames: &Frames) -> Frame<'a> {
+    fn of(token: &str, paths: &'a NamedPaths, frames: &Frames, options: &'a FlameOptions) -> Frame<'a> {
         let node = token.strip_prefix('n').and_then(|number| number.parse::<usize>().ok());
         let Some(node) = node else {
             let (name, width_ns) = match token {
-                NARROW => (NARROW_NAME, frames.narrow_roots_ns),
-                _ => ("all", frames.total_ns),
+                NARROW => (NARROW_NAME.into(), frames.narrow_roots_ns),
+                _ => (options.root.as_deref().map_or("all".into(), visible), frames.total_ns),
             };
-            return Frame { name: name.into(), width_ns, numbers: String::new() };
+            return Frame { name, width_ns, numbers: String::new() };
         };
         let totals = &paths.paths.nodes()[node];
         let calls = counted(totals.calls, "call", "calls");

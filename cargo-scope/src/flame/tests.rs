@@ -61,6 +61,29 @@ fn below_main(names: &[String]) -> NamedPaths {
     NamedPaths { names: std::iter::once("main".to_string()).chain(names.iter().cloned()).collect(), paths }
 }
 
+#[test]
+fn without_call_paths_a_region_is_one_frame_as_wide_as_its_own_time() {
+    // `step` runs below `main`, and inside itself.
+    let mut paths = PathTree::default();
+    let main = paths.step(None, RegionId(0));
+    let outer = paths.step(Some(main), RegionId(1));
+    let inner = paths.step(Some(outer), RegionId(1));
+    paths.add_call(inner, 20, 20, false);
+    paths.add_call(outer, 50, 30, false);
+    paths.add_call(main, 100, 50, false);
+    let paths = NamedPaths { names: ["main", "step"].map(String::from).to_vec(), paths };
+    let options =
+        FlameOptions { root: Some("every <thing>".into()), call_paths: false, ..FlameOptions::default() };
+    let mut titles: Vec<_> = shown(&svg(&paths, &options)).into_iter().map(|frame| frame.title).collect();
+    titles.sort_unstable();
+    let expected = [
+        "every <thing> (100 ns, 100%)",
+        "main (50 ns, 50.0%, self 50 ns, 1 call)",
+        "step (50 ns, 50.0%, self 50 ns, 2 calls)",
+    ];
+    assert_eq!(titles, expected);
+}
+
 fn case_names(file: &str) -> Vec<String> {
     let path = format!("{}/../tests/cases/{file}", env!("CARGO_MANIFEST_DIR"));
     let text = std::fs::read_to_string(path).unwrap();

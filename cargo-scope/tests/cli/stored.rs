@@ -27,6 +27,10 @@ fn a_profile_can_be_looked_at_again() {
     assert_eq!(listing(&project.path("prof")), ["profile_rank0.prof"]);
     run(&mut project.cargo_scope(&["export", "flame", "out", "-o", "svg", "--include", "out"])).ends_with(0);
     assert_eq!(listing(&project.path("svg")), ["flamegraph_rank0.svg"]);
+    let flat = ["export", "flame", "out", "-o", "flat", "--no-call-paths", "--root", "everything"];
+    run(&mut project.cargo_scope(&flat)).ends_with(0);
+    let picture = fs::read_to_string(project.path("flat/flamegraph_rank0.svg")).unwrap();
+    assert!(picture.contains(">everything (") && picture.contains("own time by region"), "{picture}");
     run(&mut project.cargo_scope(&["inspect", "nowhere.h5"])).ends_with(1).says("nowhere.h5");
 }
 
