@@ -75,8 +75,8 @@ pub struct ExportOptions {
     /// region's own time
     #[arg(long)]
     pub no_call_paths: bool,
-    /// Name of the root entry, or of the frame below all others [default: `<LABEL rank N>`, in a
-    /// picture `all`]
+    /// Name of the root entry, or of the frame below all others; `<LABEL rank N>` unless given, and
+    /// `all` in a picture
     #[arg(long, value_name = "TEXT")]
     pub root: Option<String>,
     /// Label in titles, root entries and file names, once for each PROFILE [default: the label in

@@ -355,9 +355,9 @@ fn is_mixed(keys: &[u64]) -> bool {
     pairs.len() < 16 * pairs.filter(|pair| pair[0] > pair[1]).count()
 }
 
-/// Moves every key behind all smaller ones that follow it, without a branch: all are in their place where
-/// none was further than one to the right of it. Those of calls that start together stay in order of
-/// position.
+/// Moves every key behind the smaller ones that follow it, up to the next larger one, without a branch. All are
+/// in their place then where none was further than one to the right of it. Those of calls that start together
+/// stay in order of position.
 fn swap_neighbours(keys: &mut [u64]) {
     for at in 1..keys.len() {
         let pair = (keys[at - 1], keys[at]);
