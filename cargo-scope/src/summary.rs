@@ -129,10 +129,8 @@ impl Summary {
     /// The summary of a profile file with these call paths (see
     /// [`export::named_paths`](crate::export::named_paths)).
     pub fn of_merged(title: &str, profile: &MergedProfile, paths: NamedPaths) -> Summary {
-        let number = |key| match profile.metadata_value(key) {
-            Some(&MetadataValue::Integer(number)) => u64::try_from(number).unwrap_or(0),
-            _ => 0,
-        };
+        let number =
+            |key| profile.metadata_integer(key).and_then(|number| number.try_into().ok()).unwrap_or(0);
         Summary {
             title: title.to_string(),
             metadata: Vec::new(),
@@ -174,16 +172,16 @@ impl Summary {
         self.render_metadata(&paint, &mut text);
         let statistics = self.statistics();
         let rows = self.rows(&statistics, layout);
-        let mut marks_means = false;
-        if rows.shown.is_empty() {
+        let marks_means = if rows.shown.is_empty() {
             text.push_str("No calls were recorded.\n");
+            false
         } else {
             let too_short = self.cost.map_or(Vec::new(), |cost| cost.too_short(&self.paths, &statistics));
             let source = Source { paths: &self.paths, statistics: &statistics, too_short: &too_short };
-            let table;
-            (table, marks_means) = table::render(&source, &rows, layout);
+            let (table, marks_means) = table::render(&source, &rows, layout);
             text.push_str(&table);
-        }
+            marks_means
+        };
         self.notes(&rows, layout.head, marks_means)
             .iter()
             .for_each(|note| text.push_str(&format!("{}\n", paint.warning(note))));

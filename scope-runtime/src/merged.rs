@@ -397,6 +397,14 @@ impl MergedProfile {
         self.metadata.iter().find(|(name, _)| name == key).map(|(_, value)| value)
     }
 
+    /// The entry of the metadata with this key; `None` where it is no integer, too.
+    pub fn metadata_integer(&self, key: &str) -> Option<i64> {
+        match self.metadata_value(key) {
+            Some(&MetadataValue::Integer(number)) => Some(number),
+            _ => None,
+        }
+    }
+
     /// Removes names that no row refers to, and renumbers the regions of the rows.
     ///
     /// # Panics

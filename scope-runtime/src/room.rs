@@ -15,8 +15,8 @@ pub(crate) fn room<T>(capacity: usize) -> Vec<T> {
     values
 }
 
-/// `count` zeros in large pages where there are such. `T` is a number or a few: memory that is fresh from the system
-/// is zero already, and nothing is written.
+/// `count` zeros in large pages where there are such. `T` is a number or a few: memory that is fresh from
+/// the system is zero already, and nothing is written.
 pub(crate) fn zeros<T: Copy + Default>(count: usize) -> Vec<T> {
     let mut values = vec![T::default(); count];
     if size_of_val(&*values) >= LARGE_BYTES {

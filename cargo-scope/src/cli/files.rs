@@ -45,7 +45,8 @@ pub struct InspectOptions {
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_enum)]
     pub columns: Option<Vec<Column>>,
     /// Show at most so many rows [default: 40 in the table, all as JSON]
-    #[arg(long, value_name = "ROWS", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "ROWS", allow_negative_numbers = true)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     pub top: Option<u32>,
     /// Print metadata and all statistics as JSON
     #[arg(long, conflicts_with_all = ["cost", "columns"])]
@@ -84,10 +85,12 @@ pub struct ExportOptions {
     #[arg(long, value_name = "TEXT")]
     pub label: Vec<String>,
     /// Width of the picture in pixels [default: the window's; 1200 where it is fixed] (flame)
-    #[arg(long, value_name = "PIXELS", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(100..=100_000))]
+    #[arg(long, value_name = "PIXELS", allow_negative_numbers = true)]
+    #[arg(value_parser = clap::value_parser!(u32).range(100..=100_000))]
     pub width: Option<u32>,
     /// Leave out frames narrower than this share of the whole, in percent (flame)
-    #[arg(long, value_name = "PERCENT", value_parser = percent, default_value = "0.1", allow_negative_numbers = true)]
+    #[arg(long, value_name = "PERCENT", allow_negative_numbers = true)]
+    #[arg(value_parser = percent, default_value = "0.1")]
     pub threshold: f64,
     /// Keep the width of the picture where the window is wider or narrower (flame)
     #[arg(long)]

@@ -135,10 +135,7 @@ fn layout(options: &InspectOptions, profile: &MergedProfile, most_rows: usize) -
 /// The metadata as lines; the two ends of the run, which are on the recording clock, as one.
 fn metadata(profile: &MergedProfile) -> Vec<(String, String)> {
     let mut lines = Vec::new();
-    let number = |key| match profile.metadata_value(key) {
-        Some(&MetadataValue::Integer(ns)) => Some(ns),
-        _ => None,
-    };
+    let ends = profile.metadata_integer("start_time_ns").zip(profile.metadata_integer("finalize_time_ns"));
     for (key, value) in &profile.metadata {
         let text = match value {
             MetadataValue::Text(text) => text.clone(),
@@ -146,11 +143,12 @@ fn metadata(profile: &MergedProfile) -> Vec<(String, String)> {
             MetadataValue::Float(number) => number.to_string(),
             MetadataValue::List(texts) => texts.join(", "),
         };
-        match (key.as_str(), number("start_time_ns").zip(number("finalize_time_ns"))) {
+        match (key.as_str(), ends) {
             ("label", _) | ("start_time_ns", Some(_)) => (),
             ("timeline_end_ns", Some(_)) => {
-                let after = export::timeline_end(profile).unwrap_or(text);
-                lines.push(("timeline".into(), format!("ends after {after}; counts and times are complete")));
+                lines.extend(export::timeline_end(profile).map(|after| {
+                    ("timeline".into(), format!("ends after {after}; counts and times are complete"))
+                }));
             }
             ("finalize_time_ns", Some((start_ns, end_ns))) => {
                 lines.push(("recorded".into(), duration(end_ns.saturating_sub(start_ns))));

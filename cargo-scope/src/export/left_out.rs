@@ -2,7 +2,7 @@
 
 use scope_runtime::call_stack::NestingError;
 
-use crate::merged::{MergedProfile, MetadataValue};
+use crate::merged::MergedProfile;
 use crate::units::duration;
 
 /// So many lanes are named.
@@ -57,11 +57,8 @@ impl LeftOut {
 
 /// How long after its start the timeline of a profile ends, in words; `None` where it has all calls.
 pub(crate) fn timeline_end(profile: &MergedProfile) -> Option<String> {
-    let number = |key| match profile.metadata_value(key) {
-        Some(&MetadataValue::Integer(ns)) => Some(ns),
-        _ => None,
-    };
-    Some(duration(number("timeline_end_ns")?.saturating_sub(number("start_time_ns")?)))
+    let end_ns = profile.metadata_integer("timeline_end_ns")?;
+    Some(duration(end_ns.saturating_sub(profile.metadata_integer("start_time_ns")?)))
 }
 
 #[cfg(test)]

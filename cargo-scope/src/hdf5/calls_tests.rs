@@ -235,7 +235,7 @@ fn a_tree_that_shares_its_nodes_is_an_error() {
 #[test]
 fn chunks_of_another_size_than_was_checked_are_not_taken() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data/gzip.h5");
-    let mut headers = Headers::open(&path).unwrap();
+    let mut headers = Headers::new(std::fs::File::open(&path).unwrap()).unwrap();
     let dataset = rust_hdf5::H5File::open(&path).unwrap().dataset("events/start_deltas").unwrap();
     let (datatype, values) = (dataset.datatype().unwrap(), dataset.total_elements());
     let mut find = |len| Chunks::find(&mut headers, &["events", "start_deltas"], &datatype, values, len);

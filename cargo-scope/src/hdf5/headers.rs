@@ -8,7 +8,6 @@
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
-use std::path::Path;
 
 use rust_hdf5::format::btree_v1::BTreeV1Node;
 use rust_hdf5::format::dense_attr::read_dense_attributes;
@@ -45,9 +44,8 @@ pub(super) struct Headers {
 }
 
 impl Headers {
-    /// Opens `path` and reads its superblock.
-    pub(super) fn open(path: &Path) -> FormatResult<Headers> {
-        let file = File::open(path).map_err(invalid)?;
+    /// Reads the superblock of `file`.
+    pub(super) fn new(file: File) -> FormatResult<Headers> {
         let size = file.metadata().map_err(invalid)?.len();
         let context = FormatContext { sizeof_addr: 8, sizeof_size: 8 };
         let mut headers = Headers { file, size, base: 0, root: 0, context };

@@ -41,7 +41,7 @@ impl<'a> Source<'a> {
     pub(super) fn open(path: &'a Path) -> Result<Source<'a>, Error> {
         let stamp = stamp_of(path)?;
         // Whatever is wrong from here on is in the file.
-        File::open(path).map_err(|source| Error::io(path, "open", source))?;
+        let for_headers = File::open(path).map_err(|source| Error::io(path, "open", source))?;
         let broken = |cause: String| Error::NotHdf5 { path: path.to_path_buf(), cause };
         // Published files do not change, so there is nothing to lock out, and some file systems
         // have no locks.
@@ -51,7 +51,7 @@ impl<'a> Source<'a> {
             }
             other => broken(other.to_string()),
         })?;
-        let headers = RefCell::new(Headers::open(path).map_err(|e| broken(e.to_string()))?);
+        let headers = RefCell::new(Headers::new(for_headers).map_err(|e| broken(e.to_string()))?);
         let source = Source { path, file, headers, stamp };
         // It was opened more than once.
         source.check_is(&stamp_of(path)?)?;

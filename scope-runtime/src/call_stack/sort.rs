@@ -37,15 +37,6 @@ impl Starting for Item {
     }
 }
 
-impl<T: Starting> Calls for &[T] {
-    type Call = T;
-
-    #[inline]
-    fn at(self, position: u64, _: Option<i64>) -> T {
-        self[position as usize]
-    }
-}
-
 /// Calls in their order.
 #[derive(Clone, Copy)]
 pub(super) struct Sorted<'a, C> {
@@ -399,6 +390,14 @@ fn sort_positions<C: Calls>(keys: &mut [u64], calls: C, tie: impl Fn(&C::Call) -
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    impl Calls for &[Item] {
+        type Call = Item;
+
+        fn at(self, position: u64, _: Option<i64>) -> Item {
+            self[position as usize]
+        }
+    }
 
     /// Items at these starts, the tie of each its end.
     fn items(starts: &[i64]) -> Vec<Item> {
