@@ -23,7 +23,8 @@ impl Open {
 /// On the tick of a call of 0 ns a call of 1 ns would pass, but it comes before that one.
 #[inline(always)]
 fn last_tick(start: i64, end: i64, around: u64) -> Option<u64> {
-    let last = ordered(end).wrapping_sub(u64::from(end != start));
+    let duration = end.wrapping_sub(start);
+    let last = ordered(end).wrapping_sub(u64::from(duration != 0));
     (start <= end && last <= around).then_some(last)
 }
 
@@ -76,24 +77,34 @@ impl OneStack {
     pub(super) fn empty() -> OneStack {
         OneStack { open: vec![Open::BOTTOM; 2 * (LOOKED_AT + 1)], top: LOOKED_AT }
     }
+
+    /// Opens a call inside what is innermost below `top`.
+    #[inline(always)]
+    fn push(&mut self, top: usize, id: u32, start: i64, end: i64) -> Option<(u32, u32)> {
+        let outer = &self.open[top - 1];
+        let found = (outer.id, (top - LOOKED_AT) as u32);
+        let Some(last) = last_tick(start, end, outer.last) else {
+            self.top = top;
+            return None;
+        };
+        if top == self.open.len() {
+            self.open = with_more_room(std::mem::take(&mut self.open));
+        }
+        self.open[top] = Open { last, id };
+        self.top = top + 1;
+        Some(found)
+    }
 }
 
 impl OpenCalls for OneStack {
     #[inline(always)]
     fn enter(&mut self, _: u32, id: u32, start: i64, end: i64) -> Option<(u32, u32)> {
         let ordered_start = ordered(start);
-        if self.open[self.top - 1].last < ordered_start {
-            self.top = top_at(ordered_start, &self.open, self.top - 1);
+        let mut top = self.top;
+        if self.open[top - 1].last < ordered_start {
+            top = top_at(ordered_start, &self.open, top - 1);
         }
-        let outer = &self.open[self.top - 1];
-        let found = (outer.id, (self.top - LOOKED_AT) as u32);
-        let last = last_tick(start, end, outer.last)?;
-        if self.top == self.open.len() {
-            self.open = with_more_room(std::mem::take(&mut self.open));
-        }
-        self.open[self.top] = Open { last, id };
-        self.top += 1;
-        Some(found)
+        self.push(top, id, start, end)
     }
 
     fn innermost(&self, _: u32, _: i64) -> u32 {
@@ -121,7 +132,9 @@ impl FewStacks {
 impl OpenCalls for FewStacks {
     #[inline(always)]
     fn enter(&mut self, lane: u32, id: u32, start: i64, end: i64) -> Option<(u32, u32)> {
-        self.0[lane as usize].enter(lane, id, start, end)
+        let stack = &mut self.0[lane as usize];
+        let top = top_at(ordered(start), &stack.open, stack.top);
+        stack.push(top, id, start, end)
     }
 
     fn innermost(&self, lane: u32, start: i64) -> u32 {

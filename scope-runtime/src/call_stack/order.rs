@@ -12,7 +12,7 @@
 //! stored. Windows are cut at quantiles of a sample, so that bursts and pauses make little difference.
 //! Input in very many runs is first taken apart by windows.
 
-use std::ops::RangeInclusive;
+use std::ops::{Range, RangeInclusive};
 
 use super::input::RegionCalls;
 use super::lanes::Lanes;
@@ -48,6 +48,8 @@ pub(super) const WINDOW: usize = 2048;
 /// So many calls still fit a second-level cache.
 const LARGEST_WINDOW: usize = 8192;
 const CALLS_PER_VISIT: usize = 12;
+/// So many calls are looked at together for the end of a run.
+const BLOCK: usize = 64;
 /// One start in about so many goes into the sample that windows are cut by.
 const SAMPLE: usize = 128;
 /// With more runs than this, windows that are worth a visit to each of them are too large.
@@ -100,7 +102,7 @@ impl<'a> Order<'a> {
             visits.clear();
             sorter.begin(&starts, position_bits, window);
             visit(self.regions, &mut runs, &mut sorter, &mut visits);
-            taker.take(sorter.sort(Visits(&visits), &tie))?;
+            taker.take(sorter.sort(Visits { visits: &visits, regions: self.regions }, &tie))?;
         }
         Ok(())
     }
@@ -119,7 +121,6 @@ const VISIT_BITS: u32 = 8;
 /// Consecutive calls of a run.
 #[derive(Clone, Copy)]
 struct Visit<'a> {
-    starts: &'a [i64],
     ends: &'a [i64],
     /// The first of them.
     call: u32,
@@ -129,19 +130,23 @@ struct Visit<'a> {
 
 /// The calls of a window, where they are stored: positions are the visit and the call in it.
 #[derive(Clone, Copy)]
-struct Visits<'a>(&'a [Visit<'a>]);
+struct Visits<'a> {
+    visits: &'a [Visit<'a>],
+    regions: &'a [RegionCalls<'a>],
+}
 
 impl Calls for Visits<'_> {
     type Call = Item;
 
     #[inline(always)]
     fn at(self, position: u64, start: Option<i64>) -> Item {
-        let visit = &self.0[(position >> VISIT_BITS) as usize];
+        let visit = &self.visits[(position >> VISIT_BITS) as usize];
         let at = position as usize & ((1 << VISIT_BITS) - 1);
+        let call = visit.call + at as u32;
         Item {
-            start: start.unwrap_or_else(|| visit.starts[at]),
+            start: start.unwrap_or_else(|| self.regions[visit.region as usize].starts[call as usize]),
             end: visit.ends[at],
-            call: visit.call + at as u32,
+            call,
             region: visit.region,
             lane: visit.lane,
         }
@@ -170,15 +175,27 @@ fn find_runs(regions: &[RegionCalls<'_>]) -> Option<(Lanes, Vec<Run>)> {
 }
 
 fn end_of_run(region: &RegionCalls<'_>, from: usize) -> usize {
-    let rises = |at: usize| region.starts[at - 1] <= region.starts[at];
-    let end = match region.thread_ids {
-        None => (from + 1..region.len()).find(|&at| !rises(at)),
-        Some(_) => {
-            let lane = region.lane_number(from);
-            (from + 1..region.len()).find(|&at| !rises(at) || region.lane_number(at) != lane)
-        }
+    let lane = region.lane_number(from);
+    let mut end = from + 1;
+    // Some calls at a time, and not a look at each where all go on.
+    while end + BLOCK <= region.len() && goes_on(region, end - 1..end + BLOCK) {
+        end += BLOCK;
+    }
+    let goes_on = |at: &usize| region.starts[at - 1] <= region.starts[*at] && region.lane_number(*at) == lane;
+    end + (end..region.len()).take_while(goes_on).count()
+}
+
+/// Whether starts rise, and threads and tasks are those of the first.
+fn goes_on(region: &RegionCalls<'_>, calls: Range<usize>) -> bool {
+    let one_value = |column: Option<&[i64]>| {
+        column.is_none_or(|column| {
+            let values = &column[calls.clone()];
+            values.iter().fold(0, |differ, value| differ | value ^ values[0]) == 0
+        })
     };
-    end.unwrap_or(region.len())
+    region.starts[calls.clone()].is_sorted()
+        && one_value(region.thread_ids)
+        && (region.thread_ids.is_none() || one_value(region.task_ids))
 }
 
 /// At how many calls a window is aimed where there are `runs` runs.
@@ -232,7 +249,7 @@ fn visit<'a>(
             let starts = &starts[part.clone()];
             let passed = sorter.add(starts.iter().copied(), (visits.len() as u64) << VISIT_BITS);
             if passed > 0 {
-                visits.push(Visit { starts, ends: &ends[part], call: run.at as u32, region, lane });
+                visits.push(Visit { ends: &ends[part], call: run.at as u32, region, lane });
                 run.at += passed;
             }
             if passed < 1 << VISIT_BITS {
@@ -271,18 +288,21 @@ mod tests {
     }
 
     fn check(starts: &[Vec<i64>], run: usize) {
-        let columns: Vec<(Vec<i64>, Vec<i64>)> = starts
+        let columns: Vec<[Vec<i64>; 3]> = starts
             .iter()
             .map(|starts| {
                 let ends = starts.iter().enumerate().map(|(at, start)| start ^ (at as i64 * 7919 % 13));
-                (ends.collect(), (0..starts.len()).map(|at| (at / run % 3) as i64).collect())
+                let lanes = |at: usize| [at / run / 2 % 3, at / run % 4 / 3].map(|lane| lane as i64);
+                let ids = |of: usize| (0..starts.len()).map(move |at| lanes(at)[of] - of as i64).collect();
+                [ends.collect(), ids(0), ids(1)]
             })
             .collect();
         let regions: Vec<RegionCalls<'_>> = starts
             .iter()
             .zip(&columns)
-            .map(|(starts, (ends, lanes))| RegionCalls {
-                thread_ids: Some(lanes),
+            .map(|(starts, [ends, threads, tasks])| RegionCalls {
+                thread_ids: Some(threads),
+                task_ids: Some(tasks),
                 ..RegionCalls::new("a", starts, ends)
             })
             .collect();

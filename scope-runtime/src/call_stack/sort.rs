@@ -103,12 +103,16 @@ impl Layout {
         fits.then_some(Layout { first_tie: *ties.start(), tie_bits, ..self })
     }
 
-    /// `tie` counts where it has room.
+    /// A key where ties are left for later.
     #[inline]
-    fn key(self, start: i64, tie: u64, position: u64) -> u64 {
+    fn key(self, start: i64, position: u64) -> u64 {
+        start.wrapping_sub(self.first_start).cast_unsigned() << self.position_bits | position
+    }
+
+    #[inline]
+    fn key_with_tie(self, start: i64, tie: u64, position: u64) -> u64 {
         let start = start.wrapping_sub(self.first_start).cast_unsigned();
-        let tie = if self.tie_bits == 0 { 0 } else { tie - self.first_tie };
-        (start << self.tie_bits | tie) << self.position_bits | position
+        (start << self.tie_bits | (tie - self.first_tie)) << self.position_bits | position
     }
 
     /// The bits of a key that are the position.
@@ -139,14 +143,12 @@ pub(super) fn range<T: Copy + Ord>(mut values: impl Iterator<Item = T>) -> Optio
     Some(min..=max)
 }
 
-/// Makes of each count the sum of those before it: where the first of them goes. Gives the largest count.
-pub(super) fn counts_before(counts: &mut [u32]) -> u32 {
-    let (mut before, mut most) = (0, 0);
+/// Makes of each count the sum of those before it: where the first of them goes.
+pub(super) fn counts_before(counts: &mut [u32]) {
+    let mut before = 0;
     for count in counts {
-        most = most.max(*count);
         before += std::mem::replace(count, before);
     }
-    most
 }
 
 /// Number of bits of a number.
@@ -201,7 +203,7 @@ impl Sorter {
         if let Some(layout) = self.layout {
             let places = &mut self.places[..];
             for ((key, start), position) in calls {
-                *key = layout.key(start, 0, position);
+                *key = layout.key(start, position);
                 places[(*key >> self.slot_shift) as usize] += 1;
                 added += 1;
             }
@@ -222,8 +224,8 @@ impl Sorter {
                 self.sort_crowd(layout, calls, tie);
             }
             Some(layout) => {
-                let most = self.distribute();
-                self.sort_slots(most, layout, calls, tie);
+                let some_full = self.distribute();
+                self.sort_slots(some_full, layout, calls, tie);
             }
             None => sort_positions(&mut self.keys[..self.count], calls, tie),
         }
@@ -237,7 +239,7 @@ impl Sorter {
         if let Some(with_ties) = layout.with_ties(keys.iter().map(|key| tie(&call(*key)))) {
             for key in keys {
                 let call = call(*key);
-                *key = with_ties.key(call.start(), tie(&call), *key & layout.position());
+                *key = with_ties.key_with_tie(call.start(), tie(&call), *key & layout.position());
             }
             self.sort_digits(with_ties);
             self.layout = Some(with_ties);
@@ -260,9 +262,10 @@ impl Sorter {
         self.sort(calls, tie)
     }
 
-    /// Puts the keys into their slots; gives how many the fullest has.
-    fn distribute(&mut self) -> u32 {
-        let most = counts_before(&mut self.places);
+    /// Puts the keys into their slots; gives whether any has more than a few.
+    fn distribute(&mut self) -> bool {
+        let some_full = self.places.iter().fold(false, |some, count| some | (*count > FEW));
+        counts_before(&mut self.places);
         self.other.resize(self.keys.len(), 0);
         let other = &mut self.other[..self.count];
         for &key in &self.keys[..self.count] {
@@ -271,14 +274,20 @@ impl Sorter {
             *place += 1;
         }
         std::mem::swap(&mut self.keys, &mut self.other);
-        most
+        some_full
     }
 
     /// Sorts what is in slots, the full ones by themselves.
-    fn sort_slots<C: Calls>(&mut self, most: u32, layout: Layout, calls: C, tie: impl Fn(&C::Call) -> u64) {
+    fn sort_slots<C: Calls>(
+        &mut self,
+        some_full: bool,
+        layout: Layout,
+        calls: C,
+        tie: impl Fn(&C::Call) -> u64,
+    ) {
         let (mut rest, mut sorted) = (&mut self.keys[..self.count], 0);
         let (mut begin, mut tied) = (0, Vec::new());
-        let full = if most > FEW { &self.places[..] } else { &[] };
+        let full = if some_full { &self.places[..] } else { &[] };
         for &end in full {
             if end - begin > FEW {
                 let (few, slot) = rest.split_at_mut((begin - sorted) as usize);
