@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use scope_runtime::recording::Recording;
+
 use crate::export::{self, CallStatistics, LeftOut, ProfOptions, Ranks, Run, Selection};
 use crate::flame::FlameOptions;
 use crate::hdf5::ProfileWriter;
@@ -83,6 +85,13 @@ pub fn summarise(written: &Written) -> anyhow::Result<()> {
     // A closed stderr is no reason to fail.
     let _ = print(&summary, &mut anstream::stderr().lock());
     Ok(())
+}
+
+/// Prints the summary of recordings that no files can be made of, one per rank, as far as they can be read.
+pub fn summarise_recordings(label: &str, paths: &[PathBuf]) {
+    let recordings: Vec<_> = paths.iter().filter_map(|path| Recording::open(path).ok()).collect();
+    let summary = Summary::of_profiles(label, recordings.iter().map(Recording::profile));
+    let _ = print(&summary, &mut anstream::stderr().lock());
 }
 
 /// The summary of a part of a profile. `left_out` gets what is missing.

@@ -99,6 +99,9 @@ fn write_profile(
     if share.is_err() {
         // The recordings stay; there is nothing beside them.
         folder.unstage();
+        if !options.cargo.quiet {
+            results::summarise_recordings(&program.name, &found.chosen);
+        }
     }
     let share = share.with_context(|| report::kept(&folder))?;
     report::remove_or_keep(&folder, share)?;

@@ -146,7 +146,12 @@ fn write_profile(
     match share {
         // Its own is empty: the recordings are in the common folder.
         Ok(_) => folder.remove_recordings()?,
-        Err(_) => folder.discard(),
+        Err(_) => {
+            folder.discard();
+            if !options.cargo.quiet {
+                results::summarise_recordings(&program.name, &recorded.chosen);
+            }
+        }
     }
     share
 }

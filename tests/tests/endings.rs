@@ -377,6 +377,8 @@ fn disk_full(program: &Package, row: &Row) {
     row.check_end(&ran.run, Status(1));
     let stderr = &ran.run.stderr;
     assert!(stderr.contains("the recordings are kept in") && !stderr.contains("rust-hdf5"), "{stderr}");
+    // What ran is told all the same.
+    assert!(stderr.lines().any(|line| line.starts_with("call path")), "{stderr}");
     let mut left = files_below(&folder);
     left.retain(|file| file.parent() == Some(&folder));
     assert_eq!(left, present, "{stderr}");
