@@ -1,8 +1,10 @@
 //! What a run leaves: the profile, everything that is made from it, and the summary.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use scope_runtime::recording::Recording;
+use terminal_size::terminal_size_of;
 
 use crate::export::{self, CallStatistics, LeftOut, ProfOptions, Ranks, Run, Selection};
 use crate::flame::FlameOptions;
@@ -82,16 +84,14 @@ pub fn summarise(written: &Written) -> anyhow::Result<()> {
     let (selection, none) = (of_ranks(&written.ranks), &mut LeftOut::default());
     let mut summary = summary(&written.label, &written.profile, &selection, none)?;
     summary.files = written.files.iter().map(|file| output_file(file)).collect();
-    // A closed stderr is no reason to fail.
-    let _ = print(&summary, &mut anstream::stderr().lock());
+    print(&summary);
     Ok(())
 }
 
 /// Prints the summary of recordings that no files can be made of, one per rank, as far as they can be read.
 pub fn summarise_recordings(label: &str, paths: &[PathBuf]) {
     let recordings: Vec<_> = paths.iter().filter_map(|path| Recording::open(path).ok()).collect();
-    let summary = Summary::of_profiles(label, recordings.iter().map(Recording::profile));
-    let _ = print(&summary, &mut anstream::stderr().lock());
+    print(&Summary::of_profiles(label, recordings.iter().map(Recording::profile)));
 }
 
 /// The summary of a part of a profile. `left_out` gets what is missing.
@@ -127,14 +127,15 @@ pub fn compares_ranks(summary: &Summary) -> bool {
     summary.statistics.iter().flatten().any(|statistics| statistics.ranks > 1)
 }
 
-/// Writes a summary, coloured; `out` takes the colours away where nobody sees them.
-///
-/// # Errors
-/// When `out` fails.
-pub fn print(summary: &Summary, out: &mut impl std::io::Write) -> std::io::Result<()> {
-    let layout = Layout { color: true, of_ranks: compares_ranks(summary), ..Layout::default() };
-    out.write_all(summary.render(&layout).as_bytes())?;
-    out.flush()
+/// Prints a summary to stderr. That it is closed is no reason to fail.
+fn print(summary: &Summary) {
+    let layout = Layout {
+        color: true,
+        of_ranks: compares_ranks(summary),
+        width: terminal_size_of(std::io::stderr()).map(|(width, _)| width.0),
+        ..Layout::default()
+    };
+    let _ = anstream::stderr().lock().write_all(summary.render(&layout).as_bytes());
 }
 
 /// What a profile calls itself, if it does.

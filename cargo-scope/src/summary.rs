@@ -80,6 +80,8 @@ pub struct Layout {
     pub max_depth: usize,
     /// Most columns of the name, beyond which its middle is left out.
     pub max_name_width: usize,
+    /// Columns of the terminal, where it is one: names get shorter such that lines fit.
+    pub width: Option<u16>,
     /// A path with less than this part of the whole is shown without what is below it.
     pub least_part: f64,
     /// Head of the names.
@@ -99,6 +101,7 @@ impl Default for Layout {
             max_rows: 40,
             max_depth: 16,
             max_name_width: 56,
+            width: None,
             least_part: 0.001,
             head: "call path",
             columns: None,

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
+use terminal_size::terminal_size_of;
 
 use super::{label, latest_profile, open, selection};
 use crate::cli::InspectOptions;
@@ -46,7 +47,8 @@ fn print_tables(options: &InspectOptions, paths: &[PathBuf]) -> anyhow::Result<s
             let summary = summary(options, &path, &profile, &selection)?;
             let of_ranks = !is_flat(options, &profile) && results::compares_ranks(&summary);
             let most_rows = Layout::default().max_rows;
-            let layout = Layout { color: true, of_ranks, ..layout(options, &profile, most_rows) };
+            let width = terminal_size_of(std::io::stdout()).map(|(width, _)| width.0);
+            let layout = Layout { color: true, of_ranks, width, ..layout(options, &profile, most_rows) };
             summary.render(&layout)
         };
         let gap = if index > 0 { "\n" } else { "" };

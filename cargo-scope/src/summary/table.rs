@@ -13,12 +13,24 @@ use crate::paths::NamedPaths;
 /// Self time from this part of the whole is worth a colour.
 const HOT_PART: f64 = 0.1;
 
+/// Between two columns.
+const GAP: usize = 2;
+/// A name has so much room at least.
+const LEAST_NAME_WIDTH: usize = 12;
+
 struct Line {
     /// The lines of the tree.
     branch: String,
     name: String,
     cells: Vec<String>,
     hot: bool,
+}
+
+impl Line {
+    /// Leaves out the middle of the name where it does not fit beside the lines of the tree.
+    fn shorten(&mut self, room: usize) {
+        self.name = shorten(&self.name, room.saturating_sub(self.branch.width()).max(LEAST_NAME_WIDTH));
+    }
 }
 
 /// Marks behind numbers; each keeps its column free in the rows without it.
@@ -78,15 +90,18 @@ pub(super) fn render(source: &Source<'_>, rows: &Rows, layout: &Layout) -> (Stri
     let line = |row: &Shown| {
         continues.truncate(row.depth);
         continues.push(row.continues);
-        line(source, row, branch(&continues), &columns, rows.total_ns, &marks, layout)
+        line(source, row, branch(&continues), &columns, rows.total_ns, &marks)
     };
-    let lines: Vec<_> = rows.shown.iter().map(line).collect();
-    let name_width = lines.iter().map(|line| line.branch.width() + line.name.width());
-    let name_width = name_width.chain([layout.head.len()]).max().unwrap_or(0);
+    let mut lines: Vec<_> = rows.shown.iter().map(line).collect();
     let widest = |(at, column): (usize, &Column)| {
         lines.iter().map(|line| line.cells[at].len()).chain([column.head().len()]).max().unwrap_or(0)
     };
     let widths: Vec<usize> = columns.iter().enumerate().map(widest).collect();
+    let beside_names: usize = widths.iter().map(|width| GAP + width).sum();
+    let room = layout.width.map_or(usize::MAX, |width| usize::from(width).saturating_sub(beside_names));
+    lines.iter_mut().for_each(|line| line.shorten(room.min(layout.max_name_width)));
+    let name_width = lines.iter().map(|line| line.branch.width() + line.name.width());
+    let name_width = name_width.chain([layout.head.len()]).max().unwrap_or(0);
     let paint = Paint { color: layout.color };
     let hot = columns.iter().position(|&column| column == Column::SelfTime);
     // Marks stand to the right of the digits.
@@ -109,7 +124,7 @@ pub(super) fn render(source: &Source<'_>, rows: &Rows, layout: &Layout) -> (Stri
 }
 
 fn cells(cells: &[String], widths: &[usize]) -> Vec<String> {
-    cells.iter().zip(widths).map(|(cell, &width)| format!("  {cell:>width$}")).collect()
+    cells.iter().zip(widths).map(|(cell, &width)| format!("{:GAP$}{cell:>width$}", "")).collect()
 }
 
 fn line(
@@ -119,11 +134,9 @@ fn line(
     columns: &[Column],
     total_ns: i64,
     marks: &Marks<'_>,
-    layout: &Layout,
 ) -> Line {
     let region = source.paths.paths.nodes()[row.path.0 as usize].region;
     let statistics = &source.statistics[row.path.0 as usize];
-    let room = layout.max_name_width.saturating_sub(branch.width()).max(16);
     let cell = |&column: &Column| {
         let mark = match column {
             Column::Calls => marks.of_calls(statistics),
@@ -133,7 +146,7 @@ fn line(
         format!("{}{mark}", column.cell(statistics, total_ns))
     };
     Line {
-        name: shorten(&visible(source.paths.name(region)), room),
+        name: visible(source.paths.name(region)).into_owned(),
         branch,
         cells: columns.iter().map(cell).collect(),
         hot: total_ns > 0 && statistics.self_ns as f64 >= HOT_PART * total_ns as f64,

@@ -33,6 +33,25 @@ fn small() -> Summary {
 }
 
 #[test]
+fn names_make_room_for_the_numbers_in_a_terminal() {
+    let mut paths = PathTree::default();
+    let outer = step(&mut paths, None, 0, &[(2_000_000_000, 1_000_000_000)]);
+    step(&mut paths, Some(outer), 1, &[(1_000_000_000, 1_000_000_000)]);
+    let names = ["solver::multigrid::Hierarchy<f64>::restrict_and_smooth", "测试".repeat(20).as_str()]
+        .map(String::from);
+    let summary = Summary { paths: NamedPaths { names: names.to_vec(), paths }, ..Summary::default() };
+    let widths = |width| {
+        let text = summary.render(&Layout { width, ..Layout::default() });
+        text.lines().map(UnicodeWidthStr::width).collect::<Vec<_>>()
+    };
+    assert!(widths(None).iter().all(|&width| width > 100));
+    assert_eq!(widths(Some(200)), widths(None));
+    assert!(widths(Some(90)).iter().all(|&width| (89..=90).contains(&width)), "{:?}", widths(Some(90)));
+    // Names do not vanish, and numbers are not cut.
+    assert!(widths(Some(1)).iter().all(|&width| width > 70));
+}
+
+#[test]
 fn the_table_is_a_tree_with_aligned_columns() {
     let mut summary = small();
     summary.title = "heat: 2 threads".into();
