@@ -80,7 +80,8 @@ pub struct Layout {
     pub max_depth: usize,
     /// Most columns of the name, beyond which its middle is left out.
     pub max_name_width: usize,
-    /// Columns of the terminal, where it is one: names get shorter such that lines fit.
+    /// Columns of the terminal, where it is one: names get shorter, and what is least needed of the usual
+    /// numbers is left out, such that lines fit.
     pub width: Option<u16>,
     /// A path with less than this part of the whole is shown without what is below it.
     pub least_part: f64,

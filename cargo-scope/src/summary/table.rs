@@ -17,6 +17,8 @@ const HOT_PART: f64 = 0.1;
 const GAP: usize = 2;
 /// A name has so much room at least.
 const LEAST_NAME_WIDTH: usize = 12;
+/// Names with less room, the tree beside them, are worse than a column less.
+const GOOD_NAME_WIDTH: usize = 32;
 
 struct Line {
     /// The lines of the tree.
@@ -27,6 +29,11 @@ struct Line {
 }
 
 impl Line {
+    /// Columns of the terminal that the tree takes.
+    fn name_width(&self) -> usize {
+        self.branch.width() + self.name.width()
+    }
+
     /// Leaves out the middle of the name where it does not fit beside the lines of the tree.
     fn shorten(&mut self, room: usize) {
         self.name = shorten(&self.name, room.saturating_sub(self.branch.width()).max(LEAST_NAME_WIDTH));
@@ -81,7 +88,7 @@ pub(super) fn render(source: &Source<'_>, rows: &Rows, layout: &Layout) -> (Stri
     let cut = shown().any(|row| row.open > 0);
     let mut marks = Marks { cut, too_short: source.too_short, any_too_short: false };
     marks.any_too_short = regions().any(|region| marks.is_too_short(region));
-    let columns = layout.columns.clone().unwrap_or_else(|| {
+    let mut columns = layout.columns.clone().unwrap_or_else(|| {
         let waited = shown().any(|row| row.busy_ns != row.inclusive_ns);
         let usual = if layout.of_ranks { &Column::OF_RANKS[..] } else { &Column::USUAL[..] };
         usual.iter().copied().filter(|&column| waited || column != Column::Busy).collect()
@@ -96,12 +103,23 @@ pub(super) fn render(source: &Source<'_>, rows: &Rows, layout: &Layout) -> (Stri
     let widest = |(at, column): (usize, &Column)| {
         lines.iter().map(|line| line.cells[at].len()).chain([column.head().len()]).max().unwrap_or(0)
     };
-    let widths: Vec<usize> = columns.iter().enumerate().map(widest).collect();
-    let beside_names: usize = widths.iter().map(|width| GAP + width).sum();
-    let room = layout.width.map_or(usize::MAX, |width| usize::from(width).saturating_sub(beside_names));
-    lines.iter_mut().for_each(|line| line.shorten(room.min(layout.max_name_width)));
-    let name_width = lines.iter().map(|line| line.branch.width() + line.name.width());
-    let name_width = name_width.chain([layout.head.len()]).max().unwrap_or(0);
+    let mut widths: Vec<usize> = columns.iter().enumerate().map(widest).collect();
+    let room_beside = |widths: &[usize]| {
+        let numbers: usize = widths.iter().map(|width| GAP + width).sum();
+        layout.width.map_or(usize::MAX, |width| usize::from(width).saturating_sub(numbers))
+    };
+    let wanted = lines.iter().map(Line::name_width).max().unwrap_or(0).min(GOOD_NAME_WIDTH);
+    for less_needed in [Column::Min, Column::Max] {
+        let at = columns.iter().position(|&column| column == less_needed);
+        if let Some(at) = at.filter(|_| layout.columns.is_none() && room_beside(&widths) < wanted) {
+            columns.remove(at);
+            widths.remove(at);
+            lines.iter_mut().for_each(|line| drop(line.cells.remove(at)));
+        }
+    }
+    let room = room_beside(&widths).min(layout.max_name_width);
+    lines.iter_mut().for_each(|line| line.shorten(room));
+    let name_width = lines.iter().map(Line::name_width).chain([layout.head.len()]).max().unwrap_or(0);
     let paint = Paint { color: layout.color };
     let hot = columns.iter().position(|&column| column == Column::SelfTime);
     // Marks stand to the right of the digits.
@@ -113,7 +131,7 @@ pub(super) fn render(source: &Source<'_>, rows: &Rows, layout: &Layout) -> (Stri
     let head = format!("{:name_width$}{}", layout.head, cells(&heads, &widths).concat());
     let mut text = format!("{}\n", paint.strong(&head));
     for line in lines {
-        let gap = " ".repeat(name_width - line.branch.width() - line.name.width());
+        let gap = " ".repeat(name_width - line.name_width());
         let mut cells = cells(&line.cells, &widths);
         if let Some(hot) = hot.filter(|_| line.hot) {
             cells[hot] = paint.hot(&cells[hot]);

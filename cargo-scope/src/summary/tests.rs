@@ -40,15 +40,22 @@ fn names_make_room_for_the_numbers_in_a_terminal() {
     let names = ["solver::multigrid::Hierarchy<f64>::restrict_and_smooth", "测试".repeat(20).as_str()]
         .map(String::from);
     let summary = Summary { paths: NamedPaths { names: names.to_vec(), paths }, ..Summary::default() };
-    let widths = |width| {
-        let text = summary.render(&Layout { width, ..Layout::default() });
-        text.lines().map(UnicodeWidthStr::width).collect::<Vec<_>>()
-    };
+    let text = |width| summary.render(&Layout { width, ..Layout::default() });
+    let widths = |width| text(width).lines().map(UnicodeWidthStr::width).collect::<Vec<_>>();
     assert!(widths(None).iter().all(|&width| width > 100));
-    assert_eq!(widths(Some(200)), widths(None));
-    assert!(widths(Some(90)).iter().all(|&width| (89..=90).contains(&width)), "{:?}", widths(Some(90)));
-    // Names do not vanish, and numbers are not cut.
-    assert!(widths(Some(1)).iter().all(|&width| width > 70));
+    assert_eq!(text(Some(200)), text(None));
+    // Long names are shortened, and where little is left of them, numbers left out.
+    for (width, has_min, has_max) in [(95, true, true), (90, false, true), (75, false, false)] {
+        let head = text(Some(width)).lines().next().unwrap().to_owned();
+        assert_eq!((head.contains("min"), head.contains("max")), (has_min, has_max), "{head}");
+        let longest = widths(Some(width)).into_iter().max().unwrap();
+        assert!((width as usize - 1..=width as usize).contains(&longest), "{longest}");
+    }
+    // Neither vanish, and columns that were asked for are there.
+    assert!(widths(Some(1)).iter().all(|&width| width > 50));
+    let columns = Some(vec![Column::Min, Column::Max]);
+    let chosen = summary.render(&Layout { width: Some(1), columns, ..Layout::default() });
+    assert!(chosen.contains("min") && chosen.contains("max"), "{chosen}");
 }
 
 #[test]
