@@ -16,7 +16,7 @@ use crate::merged::MergedProfile;
 use crate::outputs::OutputFolder;
 use crate::recordings::Found;
 use crate::results::{self, FLAME_FILE, PROF_FILE, PROFILE_FILE, Written};
-use crate::{build, outputs, recordings, say};
+use crate::{build, outputs, recordings, say, shell};
 
 /// Makes the outputs from recordings, which stay.
 ///
@@ -174,9 +174,33 @@ fn latest_profile() -> anyhow::Result<PathBuf> {
 
 /// Opens a profile file, or the one in a folder. Its calls stay there until they are needed.
 fn open(path: &Path) -> anyhow::Result<(PathBuf, MergedProfile)> {
-    let path = if path.is_dir() { path.join(PROFILE_FILE) } else { path.to_path_buf() };
+    if path.extension().is_some_and(|extension| extension == "scope") {
+        let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
+        bail!("`{}` is a recording; {}", path.display(), collecting(folder, folder));
+    }
+    let path = if path.is_dir() { profile_in(path)? } else { path.to_path_buf() };
     let profile = hdf5::read_totals(&path)?;
     Ok((path, profile))
+}
+
+/// The profile in a folder; where there are only recordings, the error says what makes one of them.
+fn profile_in(folder: &Path) -> anyhow::Result<PathBuf> {
+    let path = folder.join(PROFILE_FILE);
+    if path.exists() {
+        return Ok(path);
+    }
+    let mut folders = [folder.to_path_buf(), folder.join(outputs::RECORDINGS)].into_iter();
+    let recorded = |folder: &PathBuf| recordings::find(folder).is_ok_and(|found| !found.chosen.is_empty());
+    match folders.find(recorded) {
+        Some(from) => bail!("no profile in `{}`; {}", folder.display(), collecting(&from, folder)),
+        None => bail!("no `{PROFILE_FILE}` in `{}`", folder.display()),
+    }
+}
+
+/// What makes a profile of recordings.
+fn collecting(from: &Path, to: &Path) -> String {
+    let [from, to] = [from, to].map(|path| shell::word(&path.to_string_lossy()));
+    format!("`cargo scope collect {from} -o {to}` makes a profile of the recordings there")
 }
 
 fn label(path: &Path, profile: &MergedProfile) -> String {

@@ -21,6 +21,8 @@ use crate::results::PROFILE_FILE;
 
 /// Numbered folders of one target that are kept unless the user says otherwise.
 pub const KEPT_RUNS: u64 = 10;
+/// Name of the folder that a run records to.
+pub const RECORDINGS: &str = "recordings";
 /// Name of the link to the newest run.
 const LATEST: &str = "latest";
 
@@ -180,7 +182,7 @@ fn absolute(path: &Path) -> Result<PathBuf, Error> {
 /// Makes `recordings`, or `recordings-2` and so on where an earlier run left its own.
 fn make_recordings(folder: &Path) -> Result<PathBuf, Error> {
     for attempt in 1.. {
-        let name = if attempt == 1 { "recordings".to_string() } else { format!("recordings-{attempt}") };
+        let name = if attempt == 1 { RECORDINGS.to_string() } else { format!("{RECORDINGS}-{attempt}") };
         let path = folder.join(name);
         match fs::create_dir(&path) {
             Ok(()) => return Ok(path),

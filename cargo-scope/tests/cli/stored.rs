@@ -187,6 +187,11 @@ fn recordings_made_by_hand_are_collected() {
     let project = Project::with_runtime("by-hand", PROGRAM);
     let mut cargo = project.command(crate::auxiliary::cargo());
     run(cargo.args(["run", "-q"]).env("SCOPE_OUTPUT", project.path("rec"))).ends_with(0);
+    for path in ["rec", "rec/rank0.scope"] {
+        run(&mut project.cargo_scope(&["inspect", path]))
+            .ends_with(1)
+            .says("`cargo scope collect rec -o rec`");
+    }
     run(&mut project.cargo_scope(&["collect", "rec"])).ends_with(0);
     assert_eq!(calls(&project.path("rec")), [("outer".to_string(), 1), ("inner".to_string(), 2)]);
     assert!(listing(&project.path("rec")).contains(&"rank0.scope".to_string()), "recordings stay");
