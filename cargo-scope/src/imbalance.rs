@@ -103,8 +103,9 @@ pub fn waiting(profile: &MergedProfile, ranks: &[u32]) -> Vec<Waiting> {
     regions
 }
 
-/// What the summary says: the three worst regions of each kind, as far as they count.
-pub fn notes(profile: &MergedProfile, ranks: &[u32]) -> Vec<String> {
+/// What the summary says: the three worst regions of each kind, of those that it shows and as far as they
+/// count.
+pub fn notes(profile: &MergedProfile, ranks: &[u32], is_shown: impl Fn(&str) -> bool) -> Vec<String> {
     if ranks.len() < 2 {
         return Vec::new();
     }
@@ -116,7 +117,8 @@ pub fn notes(profile: &MergedProfile, ranks: &[u32]) -> Vec<String> {
         .map(|path| path.self_ns)
         .fold(0, i64::saturating_add);
     let counts = |ns: i64| ns as f64 >= LEAST_PART * all_ns as f64 && ns > 0;
-    let losses = losses(profile, ranks).into_iter().filter(|loss| counts(loss.lost_ns)).take(NAMED);
+    let losses = losses(profile, ranks).into_iter();
+    let losses = losses.filter(|loss| counts(loss.lost_ns) && is_shown(&loss.region)).take(NAMED);
     let losses: Vec<String> = losses
         .map(|loss| {
             let (region, lost) = (visible(&loss.region).into_owned(), duration(loss.lost_ns));
@@ -127,7 +129,8 @@ pub fn notes(profile: &MergedProfile, ranks: &[u32]) -> Vec<String> {
             )
         })
         .collect();
-    let waiting = waiting(profile, ranks).into_iter().filter(|waiting| counts(waiting.wait_ns)).take(NAMED);
+    let waiting = waiting(profile, ranks).into_iter();
+    let waiting = waiting.filter(|waiting| counts(waiting.wait_ns) && is_shown(&waiting.region)).take(NAMED);
     let waiting: Vec<String> = waiting
         .map(|waiting| {
             let (region, wait) = (visible(&waiting.region).into_owned(), duration(waiting.wait_ns));
@@ -215,13 +218,13 @@ mod tests {
             assert_eq!(losses(&profile, &[0, 1, 2]).len(), 2);
             let waiting = waiting(&profile, &[0, 1, 2]);
             assert_eq!((waiting[0].calls, waiting[0].wait_ns), (u64::MAX, number));
-            super::notes(&profile, &[0, 1, 2]);
+            super::notes(&profile, &[0, 1, 2], |_| true);
         }
     }
 
     #[test]
     fn the_notes_say_what_counts() {
-        let notes = notes(&three_ranks(), &[0, 1, 2]);
+        let notes = notes(&three_ranks(), &[0, 1, 2], |_| true);
         assert_eq!(
             notes,
             [
@@ -229,6 +232,7 @@ mod tests {
                 "waited for the last rank: 1.000 us in MPI_Barrier (rank 1 is last in 3 of 4 calls)",
             ]
         );
-        assert!(super::notes(&three_ranks(), &[1]).is_empty());
+        assert!(super::notes(&three_ranks(), &[1], |_| true).is_empty());
+        assert!(super::notes(&three_ranks(), &[0, 1, 2], |_| false).is_empty());
     }
 }

@@ -1,5 +1,6 @@
 //! What a run leaves: the profile, everything that is made from it, and the summary.
 
+use std::collections::HashSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -118,7 +119,8 @@ pub fn summary_with(
     ranks: &[u32],
     (paths, statistics): (NamedPaths, Vec<CallStatistics>),
 ) -> Summary {
-    let imbalance = imbalance::notes(profile, ranks);
+    let shown: HashSet<&str> = paths.paths.nodes().iter().map(|node| paths.name(node.region)).collect();
+    let imbalance = imbalance::notes(profile, ranks, |region| shown.contains(region));
     Summary { statistics: Some(statistics), imbalance, ..Summary::of_merged(title, profile, paths) }
 }
 

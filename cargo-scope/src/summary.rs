@@ -186,7 +186,7 @@ impl Summary {
             text.push_str(&table);
             marks_means
         };
-        self.notes(&rows, layout.head, marks_means)
+        self.notes(&rows, &statistics, layout.head, marks_means)
             .iter()
             .for_each(|note| text.push_str(&format!("{}\n", paint.warning(note))));
         if !self.files.is_empty() {
@@ -232,14 +232,22 @@ impl Summary {
     }
 
     /// What the reader must know about the numbers, and about the marks of means where there are some.
-    fn notes(&self, rows: &Rows, head: &str, marks_means: bool) -> Vec<String> {
+    fn notes(
+        &self,
+        rows: &Rows,
+        statistics: &[CallStatistics],
+        head: &str,
+        marks_means: bool,
+    ) -> Vec<String> {
         let mut notes = Vec::new();
         if rows.left_out > 0 {
             let more = counted(rows.left_out, &format!("more {head}"), &format!("more {head}s"));
             let deepest = counted(rows.levels.into(), "level", "levels");
             let most = duration(rows.most_left_out_ns);
             let tree = if rows.levels > 1 { format!("; the tree has {deepest}") } else { String::new() };
-            notes.push(format!("... {more} of up to {most}{tree}"));
+            let waited = statistics.iter().any(|row| row.busy_ns != row.inclusive_ns);
+            let busy = if waited { " busy" } else { "" };
+            notes.push(format!("... {more} of up to {most}{busy}{tree}"));
         }
         notes.extend(self.imbalance.iter().cloned());
         if let Some(cost) = self.cost.filter(|_| !rows.shown.is_empty()) {

@@ -95,7 +95,9 @@ impl TestTargets {
         let packages = self.packages(metadata);
         let targets: Vec<&Target> = packages.iter().flat_map(|package| &package.targets).collect();
         let mut selected = self.clone();
+        let mut is_there = false;
         for target in targets.iter().filter(|target| target.name == name) {
+            is_there |= !target.is_custom_build();
             let list = match () {
                 () if target.is_test() => &mut selected.test,
                 () if target.is_bench() => &mut selected.bench,
@@ -109,7 +111,7 @@ impl TestTargets {
             };
             list.push(name.to_string());
         }
-        if selected.any() {
+        if is_there {
             return Ok(selected);
         }
         let runnable = targets.iter().filter(|target| !target.is_custom_build());

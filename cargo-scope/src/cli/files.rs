@@ -38,7 +38,7 @@ pub struct InspectOptions {
     #[arg(long)]
     pub flat: bool,
     /// Order rows by this column, or by `name` or `start`; in the tree those below the same path
-    /// [default: inclusive]
+    /// [default: busy, which is inclusive time without what async calls waited]
     #[arg(long, value_name = "COLUMN")]
     pub sort: Option<Order>,
     /// Columns to show, with commas between them [default: the usual ones]

@@ -130,6 +130,8 @@ impl Column {
     /// The value as a number, times in ns; `None` where it is not known.
     fn number(self, row: &CallStatistics) -> Option<f64> {
         let spread = |get: fn(&Spread) -> f64| row.spread.as_ref().map(get);
+        // Parts of a call that counts elsewhere are no call.
+        let of_calls = |ns: i64| (row.calls > 0).then_some(ns as f64);
         match self {
             Column::Calls => Some(row.calls as f64),
             Column::Ranks => Some(row.ranks.into()),
@@ -137,9 +139,9 @@ impl Column {
             Column::Busy | Column::Share => Some(row.busy_ns as f64),
             Column::Total => Some(row.total_ns as f64),
             Column::SelfTime => Some(row.self_ns as f64),
-            Column::Mean => Some(row.mean_ns() as f64),
-            Column::Min => Some(row.min_ns as f64),
-            Column::Max => Some(row.max_ns as f64),
+            Column::Mean => of_calls(row.mean_ns()),
+            Column::Min => of_calls(row.min_ns),
+            Column::Max => of_calls(row.max_ns),
             Column::First => spread(|spread| spread.first_ns as f64),
             Column::Last => spread(|spread| spread.last_ns as f64),
             Column::Std => spread(|spread| spread.std_ns),

@@ -18,7 +18,7 @@ pub(super) struct Rows {
     pub(super) most_left_out_ns: i64,
     /// Levels of the whole tree.
     pub(super) levels: u32,
-    /// Sum of the roots' inclusive time.
+    /// Busy time of all that is there.
     pub(super) total_ns: i64,
 }
 
@@ -42,7 +42,13 @@ pub(super) fn choose(paths: &NamedPaths, places: &[usize], layout: &Layout) -> R
     // Best first: whatever is taken, its parent was taken before.
     let rank = |path: PathId| (Reverse(places[path.0 as usize]), path);
     let mut open: BinaryHeap<_> = children.roots().iter().map(|&path| rank(path)).collect();
-    let total_ns: i64 = children.roots().iter().map(|root| nodes[root.0 as usize].inclusive_ns).sum();
+    // Regions that each have a row are inside each other.
+    let is_flat = children.roots().len() == nodes.len();
+    let root_ns = |root: &PathId| {
+        let node = &nodes[root.0 as usize];
+        if is_flat { node.self_ns } else { node.inclusive_ns }
+    };
+    let total_ns: i64 = children.roots().iter().map(root_ns).sum();
     let mut taken = vec![false; nodes.len()];
     let mut count = 0;
     while count < layout.max_rows {

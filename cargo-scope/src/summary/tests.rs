@@ -115,6 +115,32 @@ lost to imbalance: 200 ns in main
 }
 
 #[test]
+fn shares_of_regions_are_of_the_whole_run() {
+    let mut regions = PathTree::default();
+    step(&mut regions, None, 0, &[(100_000, 10_000)]);
+    step(&mut regions, None, 1, &[(90_000, 40_000)]);
+    step(&mut regions, None, 2, &[(50_000, 50_000)]);
+    let text = summary(&["main", "solve", "sweep"], regions).render(&Layout::default());
+    let shares: Vec<_> = text.split_whitespace().filter(|word| word.ends_with('%')).collect();
+    assert_eq!(shares, ["100%", "90.0%", "50.0%"], "{text}");
+}
+
+#[test]
+fn parts_of_a_call_that_counts_elsewhere_have_no_mean() {
+    let mut paths = PathTree::default();
+    let main = step(&mut paths, None, 0, &[(3_000_000, 0)]);
+    let part = paths.step(Some(main), RegionId(1));
+    paths.add_self(part, 3_000_000);
+    let text = summary(&["main", "moved"], paths).render(&Layout::default());
+    let row = text.lines().find(|line| line.contains("moved")).unwrap();
+    assert_eq!(
+        row.split_whitespace().collect::<Vec<_>>()[2..],
+        ["0", "0", "ns", "3.000", "ms", "0%"],
+        "{text}"
+    );
+}
+
+#[test]
 fn colour_changes_nothing_but_styles() {
     let mut summary = small();
     summary.lost_calls = 3;

@@ -88,8 +88,11 @@ fn what_tests_start_is_named_and_kept() {
 #[test]
 fn a_filter_in_the_place_of_a_name_is_told_where_it_goes() {
     let project = project();
-    let ran = run(&mut project.cargo_scope(&["test", "slow"])).ends_with(1);
-    ran.says("no target is called `slow` (there are: it, speed, tested)").says("`cargo scope test -- slow`");
+    for args in [&["test", "slow"][..], &["test", "--lib", "slow"], &["test", "--test", "it", "slow"]] {
+        let ran = run(&mut project.cargo_scope(args)).ends_with(1);
+        ran.says("no target is called `slow` (there are: it, speed, tested)")
+            .says("`cargo scope test -- slow`");
+    }
 }
 
 #[test]
