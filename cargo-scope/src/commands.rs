@@ -24,7 +24,7 @@ use crate::{build, outputs, recordings, say, shell};
 /// When there are no recordings, nothing in them can be read, or the outputs cannot be written.
 pub fn collect(options: &CollectOptions) -> anyhow::Result<()> {
     let from = &options.recordings;
-    let found = recordings::find(from)?;
+    let found = recordings::find(recorded_in(from).as_deref().unwrap_or(from))?;
     if found.chosen.is_empty() {
         bail!(
             "no recording (`rank<N>.scope`) in `{}`; give the folder that SCOPE_OUTPUT named, \
@@ -176,7 +176,7 @@ fn latest_profile() -> anyhow::Result<PathBuf> {
 fn open(path: &Path) -> anyhow::Result<(PathBuf, MergedProfile)> {
     if path.extension().is_some_and(|extension| extension == "scope") {
         let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
-        bail!("`{}` is a recording; {}", path.display(), collecting(folder, folder));
+        bail!("`{}` is a recording; {}", path.display(), collecting(folder));
     }
     let path = if path.is_dir() { profile_in(path)? } else { path.to_path_buf() };
     let profile = hdf5::read_totals(&path)?;
@@ -189,18 +189,22 @@ fn profile_in(folder: &Path) -> anyhow::Result<PathBuf> {
     if path.exists() {
         return Ok(path);
     }
-    let mut folders = [folder.to_path_buf(), folder.join(outputs::RECORDINGS)].into_iter();
-    let recorded = |folder: &PathBuf| recordings::find(folder).is_ok_and(|found| !found.chosen.is_empty());
-    match folders.find(recorded) {
-        Some(from) => bail!("no profile in `{}`; {}", folder.display(), collecting(&from, folder)),
+    match recorded_in(folder) {
+        Some(_) => bail!("no profile in `{}`; {}", folder.display(), collecting(folder)),
         None => bail!("no `{PROFILE_FILE}` in `{}`", folder.display()),
     }
 }
 
-/// What makes a profile of recordings.
-fn collecting(from: &Path, to: &Path) -> String {
-    let [from, to] = [from, to].map(|path| shell::word(&path.to_string_lossy()));
-    format!("`cargo scope collect {from} -o {to}` makes a profile of the recordings there")
+/// Where the recordings are of a folder that was recorded to, or of a run.
+fn recorded_in(folder: &Path) -> Option<PathBuf> {
+    let mut folders = [folder.to_path_buf(), folder.join(outputs::RECORDINGS)].into_iter();
+    folders.find(|folder| recordings::find(folder).is_ok_and(|found| !found.chosen.is_empty()))
+}
+
+/// What makes a profile of the recordings in a folder.
+fn collecting(folder: &Path) -> String {
+    let word = shell::word(&folder.to_string_lossy());
+    format!("`cargo scope collect {word}` makes a profile of the recordings there")
 }
 
 fn label(path: &Path, profile: &MergedProfile) -> String {

@@ -247,16 +247,23 @@ fn point_latest(series: &Path, number: u64) -> Result<(), Error> {
 }
 
 /// Removes all but the newest runs; one that is still going on stays, as do all where folders
-/// cannot be locked. What cannot be removed now is tried again by the next run.
+/// cannot be locked, and recordings that no profile was made of. What cannot be removed now is tried again
+/// by the next run.
 fn remove_old_runs(series: &Path, keep: u64) {
-    for number in numbers_in(series).iter().rev().skip(keep.try_into().unwrap_or(usize::MAX)) {
-        let path = series.join(number.to_string());
+    let runs = numbers_in(series).into_iter().rev().map(|number| series.join(number.to_string()));
+    let old = runs.filter(|run| !has_only_recordings(run)).skip(keep.try_into().unwrap_or(usize::MAX));
+    for path in old {
         if let Ok(file) = File::open(&path)
             && file.try_lock().is_ok()
         {
             let _ = fs::remove_dir_all(&path);
         }
     }
+}
+
+fn has_only_recordings(run: &Path) -> bool {
+    let recorded = names_in(&run.join(RECORDINGS)).is_ok_and(|names| !names.is_empty());
+    recorded && !run.join(PROFILE_FILE).exists()
 }
 
 /// The profile written last below `scope`, the folder of all series of a target directory: of each
@@ -329,6 +336,25 @@ mod tests {
         }
         write_outputs(&OutputFolder::numbered(&series, 2).unwrap(), &["profile.h5"]);
         assert_eq!(numbers_in(&series), [4, 5]);
+    }
+
+    #[test]
+    fn recordings_without_a_profile_are_kept() {
+        let home = tempfile::tempdir().unwrap();
+        let series = home.path().join("heat");
+        let record = || {
+            let folder = OutputFolder::numbered(&series, 1).unwrap();
+            fs::write(folder.recordings().join("rank0.scope"), "recorded").unwrap();
+            folder
+        };
+        drop(record());
+        for _ in 0..3 {
+            let folder = record();
+            let staging = folder.staging().unwrap();
+            fs::write(staging.join(PROFILE_FILE), "").unwrap();
+            folder.publish().unwrap();
+        }
+        assert_eq!(numbers_in(&series), [1, 4]);
     }
 
     #[test]

@@ -190,11 +190,17 @@ fn recordings_made_by_hand_are_collected() {
     for path in ["rec", "rec/rank0.scope"] {
         run(&mut project.cargo_scope(&["inspect", path]))
             .ends_with(1)
-            .says("`cargo scope collect rec -o rec`");
+            .says("`cargo scope collect rec` makes a profile");
     }
     run(&mut project.cargo_scope(&["collect", "rec"])).ends_with(0);
     assert_eq!(calls(&project.path("rec")), [("outer".to_string(), 1), ("inner".to_string(), 2)]);
     assert!(listing(&project.path("rec")).contains(&"rank0.scope".to_string()), "recordings stay");
+    // The folder of a run that has no profile is as good as that of its recordings.
+    fs::create_dir(project.path("run")).unwrap();
+    fs::rename(project.path("rec"), project.path("run/recordings")).unwrap();
+    run(&mut project.cargo_scope(&["collect", "run"])).ends_with(0);
+    assert_eq!(calls(&project.path("run")), [("outer".to_string(), 1), ("inner".to_string(), 2)]);
+    assert!(listing(&project.path("run/recordings")).contains(&"rank0.scope".to_string()), "recordings stay");
     fs::create_dir(project.path("empty")).unwrap();
     run(&mut project.cargo_scope(&["collect", "empty"])).ends_with(1).says("no recording");
     assert!(listing(&project.path("empty")).is_empty());
