@@ -29,6 +29,14 @@ pub(crate) fn settings() -> Result<Settings, String> {
     settings_from(&variable)
 }
 
+/// Checks the variables by which a program that is started here would record.
+///
+/// # Errors
+/// The line that the program would print before it runs unrecorded: the variable, its value and the remedy.
+pub fn check_environment() -> Result<(), String> {
+    settings().map(drop)
+}
+
 /// The text of a variable; one that is no Unicode comes with replacement characters, and so is
 /// refused where a number is wanted.
 fn variable(name: &str) -> Option<String> {

@@ -77,6 +77,7 @@ pub mod totals;
 pub mod units;
 mod writer;
 
+pub use environment::check_environment;
 pub use format::FORMAT_VERSION;
 pub use future::{InRegion, ScopeFuture};
 pub use lane::{Guard, enter};

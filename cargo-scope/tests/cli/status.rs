@@ -67,6 +67,16 @@ fn a_folder_that_cannot_be_made_stops_before_the_program_runs() {
 }
 
 #[test]
+fn a_variable_that_cannot_be_read_stops_before_the_program_runs() {
+    let project = Project::plain("unread", "fn main() { println!(\"ran\"); }\n");
+    for command in ["run", "test"] {
+        let mut scope = project.cargo_scope(&[command]);
+        let ran = run(scope.env("SCOPE_EVENT_LIMIT", "lots")).ends_with(1);
+        assert!(ran.says("SCOPE_EVENT_LIMIT is `lots`: give a number of bytes").stdout.is_empty());
+    }
+}
+
+#[test]
 fn recordings_of_child_processes_are_named_and_kept() {
     let project =
         Project::with_runtime("forking", include_str!("../../../tests/cases/exit-02_fork_then_exit.rs"));
