@@ -15,6 +15,7 @@ mod rows;
 mod table;
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use anstyle::{AnsiColor, Style};
@@ -265,6 +266,13 @@ impl Summary {
             };
             notes.push(format!("* {calls} still open at the end, and cut there{regions}"));
         }
+        let cancelled = self.cancelled();
+        if !cancelled.is_empty() {
+            let calls =
+                counted(cancelled.values().copied().fold(0, u64::saturating_add), "call was", "calls were");
+            let regions = listed(cancelled.into_keys());
+            notes.push(format!("{calls} dropped before completion: {regions}"));
+        }
         if self.lost_calls > 0 {
             let calls = counted(self.lost_calls, "call is", "calls are");
             notes.push(format!("! {calls} missing: there was no room to record more"));
@@ -274,6 +282,16 @@ impl Summary {
             notes.push(format!("! {calls} ended before the start (the clock stepped back), counted as 0 ns"));
         }
         notes
+    }
+
+    /// How many calls were dropped before their futures completed, by name of region.
+    fn cancelled(&self) -> BTreeMap<&str, u64> {
+        let mut cancelled = BTreeMap::new();
+        for node in self.paths.paths.nodes().iter().filter(|node| node.cancelled > 0) {
+            let calls: &mut u64 = cancelled.entry(self.paths.name(node.region)).or_default();
+            *calls = calls.saturating_add(node.cancelled);
+        }
+        cancelled
     }
 
     /// One line per file: its name, and the command that opens it.

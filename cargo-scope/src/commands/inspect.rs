@@ -245,6 +245,7 @@ fn json_rows(summary: &Summary, layout: &Layout, regions_only: bool) -> impl Ite
             "path": names,
             "calls": of.calls,
             "open_calls": of.open,
+            "cancelled_calls": nodes[path.0 as usize].cancelled,
             "ranks": of.ranks,
             "inclusive_ns": (!regions_only).then_some(of.inclusive_ns),
             "busy_ns": (!regions_only).then_some(of.busy_ns),

@@ -207,6 +207,19 @@ fn what_is_missing_is_said() {
 }
 
 #[test]
+fn calls_that_were_dropped_are_counted() {
+    let mut paths = PathTree::default();
+    for (region, calls, cancelled) in [(0, 5, 0), (1, 1200, 1000), (2, 3, 2)] {
+        let path = step(&mut paths, None, region, &[(1000, 1000)]);
+        let mut more = paths.nodes()[path.0 as usize].clone();
+        (more.calls, more.cancelled) = (calls - 1, cancelled);
+        paths.add_totals(path, &more);
+    }
+    let text = summary(&["main", "request", "accept"], paths).render(&Layout::default());
+    assert!(text.ends_with("\n1,002 calls were dropped before completion: `accept`, `request`\n"), "{text}");
+}
+
+#[test]
 fn many_files_are_counted() {
     let file = |rank| OutputFile::prof(format!("out/profile_rank{rank}.prof").into());
     let summary = Summary { files: (0..2000).map(file).collect(), ..Summary::default() };
