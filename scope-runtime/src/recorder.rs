@@ -9,6 +9,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::clock::{self, ClockPair};
 use crate::cost;
+#[cfg(feature = "mpi")]
+use crate::environment::Place;
 use crate::environment::Settings;
 use crate::format::{BlockHead, Chunk, Fields, kind};
 use crate::hand_over::Turn;
@@ -202,6 +204,12 @@ impl Recorder {
     fn empty_own(&self, id: ChunkId) -> bool {
         let turn = self.pool.sink(id).try_turn(self.pool.chunk(id));
         turn.map(|mut state| self.empty(id, &mut state)).is_some()
+    }
+
+    /// Where the process stands in its job, as its launcher said.
+    #[cfg(feature = "mpi")]
+    pub(crate) fn place(&self) -> Place {
+        self.settings.place
     }
 
     /// Takes back the chunk of a lane that ends.

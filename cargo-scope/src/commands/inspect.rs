@@ -146,7 +146,9 @@ fn metadata(profile: &MergedProfile) -> Vec<(String, String)> {
             MetadataValue::List(texts) => texts.join(", "),
         };
         match (key.as_str(), ends) {
-            ("label", _) | ("start_time_ns", Some(_)) => (),
+            // The second is on the recording clock, which says nothing to a reader.
+            ("label" | "unsealed_ranks_cut_ns", _) | ("start_time_ns", Some(_)) => (),
+            ("unsealed_ranks", _) => lines.push(("not ended".into(), format!("rank {text}"))),
             ("timeline_end_ns", Some(_)) => {
                 lines.extend(export::timeline_end(profile).map(|after| {
                     ("timeline".into(), format!("ends after {after}; counts and times are complete"))

@@ -17,7 +17,7 @@ use super::exchange::{Exchange, GaveUp, Round};
 #[cfg(feature = "mpio")]
 use super::profile;
 use super::{clocks, combine};
-use crate::environment::MPI_TIMEOUT;
+use crate::environment::{MPI_TIMEOUT, Place};
 use crate::format::{Fields, kind};
 use crate::job::JobTotals;
 use crate::lane::{ON, STATE};
@@ -130,6 +130,9 @@ impl Job {
                     && PMPI_Comm_rank(comm.assume_init(), &raw mut rank) == 0
                     && PMPI_Comm_size(comm.assume_init(), &raw mut ranks) == 0
             };
+        if let (1, Some(recorder)) = (ranks, session::recorder()) {
+            note_other_launcher(recorder.place());
+        }
         made.then(|| Job {
             // SAFETY: the first of the calls has written it.
             comm: unsafe { comm.assume_init() },
@@ -217,6 +220,18 @@ impl Job {
         let exchange = self.exchange(Round::End, timeout);
         let totals = combine::combine(&exchange, JobTotals::of_rank(recording.profile()))?;
         Ok((totals, recording))
+    }
+}
+
+/// Says where a launcher began several ranks that do not know of each other, each of them alone for MPI. The
+/// place is what the launcher said before MPI began, which may say something else in the environment.
+fn note_other_launcher(place: Place) {
+    if let Place { rank: 0, ranks: 2.. } = place {
+        report(format_args!(
+            "the launcher began {} ranks, but MPI knows of one only: the program was built with another MPI than \
+             the launcher's",
+            place.ranks
+        ));
     }
 }
 

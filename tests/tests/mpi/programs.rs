@@ -181,3 +181,22 @@ fn a_program_with_mpi_needs_no_launcher() {
         }
     });
 }
+
+/// As by a launcher of another MPI: its ranks have numbers of their own, and each is alone.
+#[test]
+fn a_launcher_of_another_mpi_is_noticed() {
+    mpi::with_each(|mpi| {
+        let variables = match mpi.family.as_str() {
+            "mpich" => ["OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"],
+            _ => ["PMI_RANK", "PMI_SIZE"],
+        };
+        for (rank, says) in [("0", 1), ("2", 0)] {
+            let mut command = Command::new(mpi.program("orders"));
+            subcommand::without_traces_of_the_test(&mut command);
+            command.arg("ends-before-the-last-region").env(variables[0], rank).env(variables[1], "3");
+            let job = mpi.start(&mut command, &format!("other-launcher-{rank}")).expect_success();
+            let line = "the launcher began 3 ranks, but MPI knows of one only";
+            assert_eq!(job.stderr.matches(line).count(), says, "{}", job.stderr);
+        }
+    });
+}
