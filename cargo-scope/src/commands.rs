@@ -24,6 +24,10 @@ use crate::{build, outputs, recordings, say, shell};
 /// When there are no recordings, nothing in them can be read, or the outputs cannot be written.
 pub fn collect(options: &CollectOptions) -> anyhow::Result<()> {
     let from = &options.recordings;
+    if outputs::is_in_use(from) && options.output.is_none() {
+        let folder = from.display();
+        bail!("the run in `{folder}` is still going on; give `-o DIR` for a profile of what it did so far");
+    }
     let found = recordings::find(recorded_in(from).as_deref().unwrap_or(from))?;
     if found.chosen.is_empty() {
         bail!(
@@ -174,7 +178,7 @@ fn latest_profile() -> anyhow::Result<PathBuf> {
 
 /// Opens a profile file, or the one in a folder. Its calls stay there until they are needed.
 fn open(path: &Path) -> anyhow::Result<(PathBuf, MergedProfile)> {
-    if path.extension().is_some_and(|extension| extension == "scope") {
+    if path.is_file() && path.extension().is_some_and(|extension| extension == "scope") {
         let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
         bail!("`{}` is a recording; {}", path.display(), collecting(folder));
     }

@@ -103,7 +103,7 @@ pub fn waiting(profile: &MergedProfile, ranks: &[u32]) -> Vec<Waiting> {
     regions
 }
 
-/// What the summary says: the three worst regions of each kind, of those that it shows and as far as they
+/// What the summary says: the three worst regions of each kind, of those that it is about and as far as they
 /// count.
 pub fn notes(profile: &MergedProfile, ranks: &[u32], is_shown: impl Fn(&str) -> bool) -> Vec<String> {
     if ranks.len() < 2 {

@@ -11,13 +11,13 @@
 //! earlier run removed that have no successor. So a run that fails leaves the previous one alone.
 
 use std::ffi::OsStr;
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use crate::platform;
 use crate::results::PROFILE_FILE;
+use crate::{platform, recordings};
 
 /// Numbered folders of one target that are kept unless the user says otherwise.
 pub const KEPT_RUNS: u64 = 10;
@@ -54,7 +54,7 @@ pub struct OutputFolder {
 
 impl OutputFolder {
     /// A new numbered folder in `series`, the folder of all runs of a target; older ones than the
-    /// last `keep` are removed when it is published.
+    /// last `keep` are removed when it is published, but not recordings that no profile was made of.
     ///
     /// # Errors
     /// When the folder cannot be made.
@@ -262,8 +262,15 @@ fn remove_old_runs(series: &Path, keep: u64) {
 }
 
 fn has_only_recordings(run: &Path) -> bool {
-    let recorded = names_in(&run.join(RECORDINGS)).is_ok_and(|names| !names.is_empty());
-    recorded && !run.join(PROFILE_FILE).exists()
+    let from = run.join(RECORDINGS);
+    let has_profile = [run, &from].iter().any(|folder| folder.join(PROFILE_FILE).exists());
+    !has_profile && recordings::find(&from).is_ok_and(|found| !found.chosen.is_empty())
+}
+
+/// Whether the folder is that of a run that is still going on.
+pub fn is_in_use(folder: &Path) -> bool {
+    let file = File::open(folder);
+    file.is_ok_and(|file| matches!(file.try_lock(), Err(TryLockError::WouldBlock)))
 }
 
 /// The profile written last below `scope`, the folder of all series of a target directory: of each
@@ -325,6 +332,16 @@ mod tests {
         drop(busy);
         write_outputs(&OutputFolder::numbered(&series, KEPT_RUNS).unwrap(), &["profile.h5"]);
         assert_eq!(numbers_in(&series), (5..=14).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_run_is_in_use_until_it_ends() {
+        let home = tempfile::tempdir().unwrap();
+        let run = OutputFolder::numbered(&home.path().join("heat"), KEPT_RUNS).unwrap();
+        let path = run.path().to_path_buf();
+        assert!(is_in_use(&path) && !is_in_use(home.path()) && !is_in_use(&home.path().join("none")));
+        drop(run);
+        assert!(!is_in_use(&path));
     }
 
     #[test]

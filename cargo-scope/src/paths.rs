@@ -14,13 +14,16 @@ pub struct NamedPaths {
     pub names: Vec<String>,
     /// Totals per call path.
     pub paths: PathTree,
+    /// How long all of it took, in ns, where these are regions, which are inside each other; `None` where that
+    /// is the sum of the roots.
+    pub whole_ns: Option<i64>,
 }
 
 impl NamedPaths {
     /// The call paths of one recording.
     pub fn of_profile(profile: &Profile) -> NamedPaths {
         let names = profile.regions.iter().map(|region| region.name.clone()).collect();
-        NamedPaths { names, paths: profile.paths.clone() }
+        NamedPaths { names, paths: profile.paths.clone(), ..NamedPaths::default() }
     }
 
     /// The sums over several trees.
@@ -50,6 +53,9 @@ impl NamedPaths {
 
     /// Adds one tree; `ids` has the region of every name so far. Gives where each of its paths went.
     pub(crate) fn add(&mut self, ids: &mut HashMap<String, RegionId>, tree: &NamedPaths) -> Vec<PathId> {
+        if let Some(whole_ns) = tree.whole_ns {
+            self.whole_ns = Some(self.whole_ns.unwrap_or(0).saturating_add(whole_ns));
+        }
         let mut paths: Vec<PathId> = Vec::with_capacity(tree.paths.nodes().len());
         for node in tree.paths.nodes() {
             let name = tree.name(node.region);
@@ -95,7 +101,20 @@ impl NamedPaths {
                 },
             );
         }
-        NamedPaths { names: self.names.clone(), paths: regions }
+        NamedPaths { names: self.names.clone(), paths: regions, whole_ns: Some(self.whole_ns()) }
+    }
+
+    /// How long all of it took, in ns.
+    pub(crate) fn whole_ns(&self) -> i64 {
+        if let Some(whole_ns) = self.whole_ns {
+            return whole_ns;
+        }
+        let roots = || self.paths.nodes().iter().filter(|node| node.parent.is_none());
+        // A file of regions alone says nothing of what is inside what.
+        let is_flat = roots().count() == self.paths.nodes().len();
+        roots()
+            .map(|node| if is_flat { node.self_ns } else { node.inclusive_ns })
+            .fold(0, i64::saturating_add)
     }
 
     /// The name of `region`; empty when it has none.
@@ -158,7 +177,11 @@ mod tests {
         let child = paths.step(Some(root), RegionId(1));
         paths.add_call(child, 10, 10, false);
         paths.add_call(root, 30, 20, true);
-        NamedPaths { names: names.iter().map(|name| name.to_string()).collect(), paths }
+        NamedPaths {
+            names: names.iter().map(|name| name.to_string()).collect(),
+            paths,
+            ..NamedPaths::default()
+        }
     }
 
     #[test]

@@ -21,7 +21,7 @@ impl Start {
     /// From what the user wants.
     ///
     /// # Errors
-    /// When there is no launcher for several ranks, or the program could not read its `SCOPE_*` variables.
+    /// When there is no launcher for several ranks, or the program could not read how it is to record.
     pub fn new(options: &ProfileOptions) -> anyhow::Result<Start> {
         scope_runtime::check_environment().map_err(anyhow::Error::msg)?;
         let launcher = Launcher::choose(options.launcher.as_deref(), options.rank_count)?;

@@ -14,6 +14,7 @@ use crate::imbalance;
 use crate::merged::{MergedProfile, MetadataValue};
 use crate::outputs::OutputFolder;
 use crate::paths::NamedPaths;
+use crate::say;
 use crate::summary::{Layout, OutputFile, Summary};
 
 /// Name of the profile in an output folder.
@@ -91,8 +92,22 @@ pub fn summarise(written: &Written) -> anyhow::Result<()> {
 
 /// Prints the summary of recordings that no files can be made of, one per rank, as far as they can be read.
 pub fn summarise_recordings(label: &str, paths: &[PathBuf]) {
-    let recordings: Vec<_> = paths.iter().filter_map(|path| Recording::open(path).ok()).collect();
-    print(&Summary::of_profiles(label, recordings.iter().map(Recording::profile)));
+    let mut read = 0;
+    // One after the other, so that no more than one rank is in memory.
+    let profiles = paths.iter().filter_map(|path| match Recording::open(path) {
+        Ok(recording) => {
+            read += 1;
+            Some(recording.profile().clone())
+        }
+        Err(error) => {
+            say::note(format_args!("{error}"));
+            None
+        }
+    });
+    let summary = Summary::of_profiles(label, profiles);
+    if read > 0 {
+        print(&summary);
+    }
 }
 
 /// The summary of a part of a profile. `left_out` gets what is missing.

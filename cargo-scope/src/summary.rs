@@ -14,7 +14,7 @@ mod columns;
 mod rows;
 mod table;
 
-use std::borrow::Cow;
+use std::borrow::{Borrow, Cow};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -115,10 +115,11 @@ impl Default for Layout {
 
 impl Summary {
     /// The summary of recordings, one per rank.
-    pub fn of_profiles<'a>(title: &str, profiles: impl IntoIterator<Item = &'a Profile>) -> Summary {
+    pub fn of_profiles<P: Borrow<Profile>>(title: &str, profiles: impl IntoIterator<Item = P>) -> Summary {
         let mut summary = Summary { title: title.to_string(), ..Summary::default() };
         let mut trees = Vec::new();
         for profile in profiles {
+            let profile = profile.borrow();
             summary.lost_calls += profile.lost_calls;
             summary.open_calls += profile.open_calls;
             summary.open_regions.extend(profile.open_regions().iter().map(|region| region.name.clone()));

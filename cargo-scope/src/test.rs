@@ -5,7 +5,6 @@
 
 use std::path::Path;
 
-use anyhow::Context;
 use scope_runtime::recording::Recording;
 
 use crate::build::{self, Built, Outcome, Program, Task};
@@ -104,15 +103,20 @@ fn write_profiles(
     }
     let executables: Vec<&Path> = built.programs.iter().map(|program| program.executable.as_path()).collect();
     let (sorted, foreign) = recordings::by_program(infos, &executables);
-    let mut silent = Vec::new();
+    let (mut silent, mut failed) = (Vec::new(), None);
     for (program, recorded) in built.programs.iter().zip(sorted) {
         if recorded.chosen.is_empty() {
             silent.push(program);
             continue;
         }
-        let of_program = write_profile(options, task, built, program, recorded, ending)
-            .with_context(|| report::kept(&common))?;
-        share = share.min(of_program);
+        match write_profile(options, task, built, program, recorded, ending) {
+            Ok(of_program) => share = share.min(of_program),
+            // The other programs' may be written all the same.
+            Err(error) => failed = failed.or(Some(error)),
+        }
+    }
+    if let Some(error) = failed {
+        return Err(error.context(report::kept(&common)));
     }
     if silent.len() == built.programs.len() {
         say::note(format_args!("{}", report::why_nothing(built, &silent, ending)));

@@ -29,7 +29,8 @@ pub(crate) fn settings() -> Result<Settings, String> {
     settings_from(&variable)
 }
 
-/// Checks the variables by which a program that is started here would record.
+/// Checks the variables that decide how a program that is started here would record: `SCOPE_TOTALS_ONLY`,
+/// `SCOPE_EVENT_LIMIT`, `SCOPE_MPI` and the rank of a launcher.
 ///
 /// # Errors
 /// The line that the program would print before it runs unrecorded: the variable, its value and the remedy.

@@ -96,14 +96,13 @@ impl TestTargets {
         let targets: Vec<&Target> = packages.iter().flat_map(|package| &package.targets).collect();
         let mut selected = self.clone();
         let mut is_there = false;
-        for target in targets.iter().filter(|target| target.name == name) {
-            is_there |= !target.is_custom_build();
+        for target in targets.iter().filter(|target| target.name == name && !target.is_custom_build()) {
+            is_there = true;
             let list = match () {
                 () if target.is_test() => &mut selected.test,
                 () if target.is_bench() => &mut selected.bench,
                 () if target.is_bin() => &mut selected.bin,
                 () if target.is_example() => &mut selected.example,
-                () if target.is_custom_build() => continue,
                 () => {
                     selected.lib = true;
                     continue;

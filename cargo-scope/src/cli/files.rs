@@ -10,10 +10,10 @@ use crate::summary::{Column, Order};
 /// Options of `collect`.
 #[derive(Debug, Args)]
 pub struct CollectOptions {
-    /// Folder with the recordings (`rank0.scope`, ...)
+    /// Folder with the recordings (`rank0.scope`, ...), or that of the run which made them
     #[arg(value_name = "DIR")]
     pub recordings: PathBuf,
-    /// Write the outputs to DIR [default: the folder of the recordings]
+    /// Write the outputs to DIR [default: the folder that is named]
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
     /// Leave arguments and text of the source out of profile.h5

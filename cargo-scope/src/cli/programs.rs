@@ -16,7 +16,7 @@ pub struct ProfileOptions {
     /// Write the outputs to DIR [default: TARGET_DIR/scope/NAME/NUMBER, and `latest` beside it]
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
-    /// Keep the numbered folders of the last N runs
+    /// Keep the numbered folders of the last N runs, and recordings that no profile was made of
     #[arg(long, value_name = "N", default_value_t = KEPT_RUNS, conflicts_with = "output",
           value_parser = clap::value_parser!(u64).range(1..))]
     pub keep: u64,

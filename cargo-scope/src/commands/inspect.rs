@@ -148,7 +148,7 @@ fn metadata(profile: &MergedProfile) -> Vec<(String, String)> {
         match (key.as_str(), ends) {
             // The second is on the recording clock, which says nothing to a reader.
             ("label" | "unsealed_ranks_cut_ns", _) | ("start_time_ns", Some(_)) => (),
-            ("unsealed_ranks", _) => lines.push(("not ended".into(), format!("rank {text}"))),
+            ("unsealed_ranks", _) => lines.push(("ranks not ended".into(), text)),
             ("timeline_end_ns", Some(_)) => {
                 lines.extend(export::timeline_end(profile).map(|after| {
                     ("timeline".into(), format!("ends after {after}; counts and times are complete"))
@@ -189,6 +189,7 @@ fn print_json(options: &InspectOptions, paths: &[PathBuf]) -> anyhow::Result<std
                     summary: Box::new(summary),
                     layout: all,
                     regions_only: profile.has_regions_only(),
+                    wall: options.selection.wall,
                 },
             ),
         ]);
@@ -207,6 +208,7 @@ enum Part {
         summary: Box<Summary>,
         layout: Layout,
         regions_only: bool,
+        wall: bool,
     },
 }
 
@@ -214,8 +216,8 @@ impl Serialize for Part {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             Part::Value(value) => value.serialize(serializer),
-            Part::Rows { summary, layout, regions_only } => {
-                serializer.collect_seq(json_rows(summary, layout, *regions_only))
+            Part::Rows { summary, layout, regions_only, wall } => {
+                serializer.collect_seq(json_rows(summary, layout, *regions_only, *wall))
             }
         }
     }
@@ -231,7 +233,12 @@ fn json_value(value: &MetadataValue) -> Value {
 }
 
 /// The rows as the table has them, parents before children. Times in ns; null for what is not known.
-fn json_rows(summary: &Summary, layout: &Layout, regions_only: bool) -> impl Iterator<Item = Value> {
+fn json_rows(
+    summary: &Summary,
+    layout: &Layout,
+    regions_only: bool,
+    wall: bool,
+) -> impl Iterator<Item = Value> {
     let nodes = summary.paths.paths.nodes();
     let row = move |(path, of): (scope_runtime::totals::PathId, CallStatistics)| {
         let mut names = Vec::new();
@@ -247,7 +254,7 @@ fn json_rows(summary: &Summary, layout: &Layout, regions_only: bool) -> impl Ite
             "path": names,
             "calls": of.calls,
             "open_calls": of.open,
-            "cancelled_calls": nodes[path.0 as usize].cancelled,
+            "cancelled_calls": (!regions_only && !wall).then_some(nodes[path.0 as usize].cancelled),
             "ranks": of.ranks,
             "inclusive_ns": (!regions_only).then_some(of.inclusive_ns),
             "busy_ns": (!regions_only).then_some(of.busy_ns),

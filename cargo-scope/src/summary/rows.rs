@@ -14,7 +14,7 @@ pub(super) struct Rows {
     pub(super) shown: Vec<Shown>,
     /// Call paths that have no row.
     pub(super) left_out: u64,
-    /// The longest inclusive time among them.
+    /// The longest busy time among them.
     pub(super) most_left_out_ns: i64,
     /// Levels of the whole tree.
     pub(super) levels: u32,
@@ -42,13 +42,7 @@ pub(super) fn choose(paths: &NamedPaths, places: &[usize], layout: &Layout) -> R
     // Best first: whatever is taken, its parent was taken before.
     let rank = |path: PathId| (Reverse(places[path.0 as usize]), path);
     let mut open: BinaryHeap<_> = children.roots().iter().map(|&path| rank(path)).collect();
-    // Regions that each have a row are inside each other.
-    let is_flat = children.roots().len() == nodes.len();
-    let root_ns = |root: &PathId| {
-        let node = &nodes[root.0 as usize];
-        if is_flat { node.self_ns } else { node.inclusive_ns }
-    };
-    let total_ns: i64 = children.roots().iter().map(root_ns).sum();
+    let total_ns = paths.whole_ns();
     let mut taken = vec![false; nodes.len()];
     let mut count = 0;
     while count < layout.max_rows {

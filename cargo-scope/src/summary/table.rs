@@ -17,6 +17,9 @@ const HOT_PART: f64 = 0.1;
 const GAP: usize = 2;
 /// A name has so much room at least.
 const LEAST_NAME_WIDTH: usize = 12;
+/// What is left out first where names have too little room.
+const LESS_NEEDED: [Column; 5] =
+    [Column::Min, Column::Max, Column::RankMin, Column::RankMax, Column::RankMean];
 /// Names with less room, the tree beside them, are worse than a column less.
 const GOOD_NAME_WIDTH: usize = 32;
 
@@ -100,8 +103,13 @@ pub(super) fn render(source: &Source<'_>, rows: &Rows, layout: &Layout) -> (Stri
         line(source, row, branch(&continues), &columns, rows.total_ns, &marks)
     };
     let mut lines: Vec<_> = rows.shown.iter().map(line).collect();
+    // Marks stand to the right of the digits.
+    let is_marked =
+        |column| (marks.cut && column == Column::Calls) || (marks.any_too_short && column == Column::Mean);
+    let with_room =
+        |&column: &Column| format!("{}{}", column.head(), if is_marked(column) { " " } else { "" });
     let widest = |(at, column): (usize, &Column)| {
-        lines.iter().map(|line| line.cells[at].len()).chain([column.head().len()]).max().unwrap_or(0)
+        lines.iter().map(|line| line.cells[at].len()).chain([with_room(column).len()]).max().unwrap_or(0)
     };
     let mut widths: Vec<usize> = columns.iter().enumerate().map(widest).collect();
     let room_beside = |widths: &[usize]| {
@@ -109,7 +117,7 @@ pub(super) fn render(source: &Source<'_>, rows: &Rows, layout: &Layout) -> (Stri
         layout.width.map_or(usize::MAX, |width| usize::from(width).saturating_sub(numbers))
     };
     let wanted = lines.iter().map(Line::name_width).max().unwrap_or(0).min(GOOD_NAME_WIDTH);
-    for less_needed in [Column::Min, Column::Max] {
+    for less_needed in LESS_NEEDED {
         let at = columns.iter().position(|&column| column == less_needed);
         if let Some(at) = at.filter(|_| layout.columns.is_none() && room_beside(&widths) < wanted) {
             columns.remove(at);
@@ -122,11 +130,6 @@ pub(super) fn render(source: &Source<'_>, rows: &Rows, layout: &Layout) -> (Stri
     let name_width = lines.iter().map(Line::name_width).chain([layout.head.len()]).max().unwrap_or(0);
     let paint = Paint { color: layout.color };
     let hot = columns.iter().position(|&column| column == Column::SelfTime);
-    // Marks stand to the right of the digits.
-    let is_marked =
-        |column| (marks.cut && column == Column::Calls) || (marks.any_too_short && column == Column::Mean);
-    let with_room =
-        |&column: &Column| format!("{}{}", column.head(), if is_marked(column) { " " } else { "" });
     let heads: Vec<String> = columns.iter().map(with_room).collect();
     let head = format!("{:name_width$}{}", layout.head, cells(&heads, &widths).concat());
     let mut text = format!("{}\n", paint.strong(&head));

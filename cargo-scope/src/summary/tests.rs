@@ -11,7 +11,7 @@ fn step(paths: &mut PathTree, parent: Option<PathId>, region: u32, times: &[(i64
 
 fn summary(names: &[&str], paths: PathTree) -> Summary {
     let names = names.iter().map(|name| name.to_string()).collect();
-    Summary { paths: NamedPaths { names, paths }, ..Summary::default() }
+    Summary { paths: NamedPaths { names, paths, ..NamedPaths::default() }, ..Summary::default() }
 }
 
 /// ```text
@@ -39,7 +39,10 @@ fn names_make_room_for_the_numbers_in_a_terminal() {
     step(&mut paths, Some(outer), 1, &[(1_000_000_000, 1_000_000_000)]);
     let names = ["solver::multigrid::Hierarchy<f64>::restrict_and_smooth", "测试".repeat(20).as_str()]
         .map(String::from);
-    let summary = Summary { paths: NamedPaths { names: names.to_vec(), paths }, ..Summary::default() };
+    let summary = Summary {
+        paths: NamedPaths { names: names.to_vec(), paths, ..NamedPaths::default() },
+        ..Summary::default()
+    };
     let text = |width| summary.render(&Layout { width, ..Layout::default() });
     let widths = |width| text(width).lines().map(UnicodeWidthStr::width).collect::<Vec<_>>();
     assert!(widths(None).iter().all(|&width| width > 100));
@@ -51,6 +54,8 @@ fn names_make_room_for_the_numbers_in_a_terminal() {
         let longest = widths(Some(width)).into_iter().max().unwrap();
         assert!((width as usize - 1..=width as usize).contains(&longest), "{longest}");
     }
+    let of_ranks = summary.render(&Layout { width: Some(80), of_ranks: true, ..Layout::default() });
+    assert!(of_ranks.contains("imbalance") && !of_ranks.contains("rank-mean"), "{of_ranks}");
     // Neither vanish, and columns that were asked for are there.
     assert!(widths(Some(1)).iter().all(|&width| width > 50));
     let columns = Some(vec![Column::Min, Column::Max]);
@@ -116,13 +121,23 @@ lost to imbalance: 200 ns in main
 
 #[test]
 fn shares_of_regions_are_of_the_whole_run() {
-    let mut regions = PathTree::default();
-    step(&mut regions, None, 0, &[(100_000, 10_000)]);
-    step(&mut regions, None, 1, &[(90_000, 40_000)]);
-    step(&mut regions, None, 2, &[(50_000, 50_000)]);
-    let text = summary(&["main", "solve", "sweep"], regions).render(&Layout::default());
-    let shares: Vec<_> = text.split_whitespace().filter(|word| word.ends_with('%')).collect();
-    assert_eq!(shares, ["100%", "90.0%", "50.0%"], "{text}");
+    let mut paths = PathTree::default();
+    // Own times that overlap, as those of wall time may.
+    let main = step(&mut paths, None, 0, &[(100_000, 30_000)]);
+    let solve = step(&mut paths, Some(main), 1, &[(90_000, 90_000)]);
+    step(&mut paths, Some(solve), 2, &[(50_000, 50_000)]);
+    let mut summary = summary(&["main", "solve", "sweep"], paths);
+    let shares = |summary: &Summary| {
+        let text = summary.render(&Layout::default());
+        text.split_whitespace().filter(|word| word.ends_with('%')).map(String::from).collect::<Vec<_>>()
+    };
+    let of_paths = shares(&summary);
+    assert_eq!(of_paths, ["100%", "90.0%", "50.0%"]);
+    summary.paths = NamedPaths::merged(&[summary.paths.by_region(), summary.paths.by_region()]);
+    assert_eq!(shares(&summary), of_paths);
+    // A file that knows regions only.
+    summary.paths.whole_ns = None;
+    assert_eq!(shares(&summary), ["58.8%", "52.9%", "29.4%"]);
 }
 
 #[test]

@@ -181,8 +181,8 @@ fn end_of_run(region: &RegionCalls<'_>, from: usize) -> usize {
     while end + BLOCK <= region.len() && goes_on(region, end - 1..end + BLOCK) {
         end += BLOCK;
     }
-    let goes_on = |at: &usize| region.starts[at - 1] <= region.starts[*at] && region.lane_number(*at) == lane;
-    end + (end..region.len()).take_while(goes_on).count()
+    let follows = |at: &usize| region.starts[at - 1] <= region.starts[*at] && region.lane_number(*at) == lane;
+    end + (end..region.len()).take_while(follows).count()
 }
 
 /// Whether starts rise, and threads and tasks are those of the first.

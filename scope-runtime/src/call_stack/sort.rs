@@ -109,6 +109,7 @@ impl Layout {
         start.wrapping_sub(self.first_start).cast_unsigned() << self.position_bits | position
     }
 
+    /// A key where ties have room.
     #[inline]
     fn key_with_tie(self, start: i64, tie: u64, position: u64) -> u64 {
         let start = start.wrapping_sub(self.first_start).cast_unsigned();

@@ -223,13 +223,13 @@ impl Job {
     }
 }
 
-/// Says where a launcher began several ranks that do not know of each other, each of them alone for MPI. The
+/// Says where a launcher started several ranks that do not know of each other, each of them alone for MPI. The
 /// place is what the launcher said before MPI began, which may say something else in the environment.
 fn note_other_launcher(place: Place) {
     if let Place { rank: 0, ranks: 2.. } = place {
         report(format_args!(
-            "the launcher began {} ranks, but MPI knows of one only: the program was built with another MPI than \
-             the launcher's",
+            "the launcher started {} ranks, but MPI knows of one only: the launcher is of another MPI than the \
+             program's, or `srun` needs the right `--mpi`",
             place.ranks
         ));
     }

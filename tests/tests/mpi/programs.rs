@@ -195,7 +195,7 @@ fn a_launcher_of_another_mpi_is_noticed() {
             subcommand::without_traces_of_the_test(&mut command);
             command.arg("ends-before-the-last-region").env(variables[0], rank).env(variables[1], "3");
             let job = mpi.start(&mut command, &format!("other-launcher-{rank}")).expect_success();
-            let line = "the launcher began 3 ranks, but MPI knows of one only";
+            let line = "the launcher started 3 ranks, but MPI knows of one only";
             assert_eq!(job.stderr.matches(line).count(), says, "{}", job.stderr);
         }
     });
