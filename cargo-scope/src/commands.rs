@@ -28,7 +28,7 @@ pub fn collect(options: &CollectOptions) -> anyhow::Result<()> {
         let folder = from.display();
         bail!("the run in `{folder}` is still going on; give `-o DIR` for a profile of what it did so far");
     }
-    let found = recordings::find(recorded_in(from).as_deref().unwrap_or(from))?;
+    let found = recorded_in(from)?;
     if found.chosen.is_empty() {
         bail!(
             "no recording (`rank<N>.scope`) in `{}`; give the folder that SCOPE_OUTPUT named, \
@@ -193,16 +193,15 @@ fn profile_in(folder: &Path) -> anyhow::Result<PathBuf> {
     if path.exists() {
         return Ok(path);
     }
-    match recorded_in(folder) {
-        Some(_) => bail!("no profile in `{}`; {}", folder.display(), collecting(folder)),
-        None => bail!("no `{PROFILE_FILE}` in `{}`", folder.display()),
-    }
+    let is_recorded = recorded_in(folder).is_ok_and(|found| !found.chosen.is_empty());
+    ensure!(is_recorded, "no `{PROFILE_FILE}` in `{}`", folder.display());
+    bail!("no profile in `{}`; {}", folder.display(), collecting(folder))
 }
 
-/// Where the recordings are of a folder that was recorded to, or of a run.
-fn recorded_in(folder: &Path) -> Option<PathBuf> {
-    let mut folders = [folder.to_path_buf(), folder.join(outputs::RECORDINGS)].into_iter();
-    folders.find(|folder| recordings::find(folder).is_ok_and(|found| !found.chosen.is_empty()))
+/// The recordings in a folder that was recorded to, or in that of a run.
+fn recorded_in(folder: &Path) -> anyhow::Result<Found> {
+    let (found, below) = (recordings::find(folder)?, folder.join(outputs::RECORDINGS));
+    if found.chosen.is_empty() && below.is_dir() { recordings::find(&below) } else { Ok(found) }
 }
 
 /// What makes a profile of the recordings in a folder.

@@ -140,11 +140,7 @@ mod tests {
         paths.add_call(cell, 700, 700, false);
         let other = paths.step(Some(step), RegionId(2));
         paths.add_call(other, 40, 40, false);
-        NamedPaths {
-            names: ["main", "step", "cell"].map(String::from).to_vec(),
-            paths,
-            ..NamedPaths::default()
-        }
+        NamedPaths::new(["main", "step", "cell"].map(String::from).to_vec(), paths)
     }
 
     #[test]

@@ -253,9 +253,7 @@ fn remove_old_runs(series: &Path, keep: u64) {
     let runs = numbers_in(series).into_iter().rev().map(|number| series.join(number.to_string()));
     let old = runs.filter(|run| !has_only_recordings(run)).skip(keep.try_into().unwrap_or(usize::MAX));
     for path in old {
-        if let Ok(file) = File::open(&path)
-            && file.try_lock().is_ok()
-        {
+        if let Some(_locked) = lock(&path) {
             let _ = fs::remove_dir_all(&path);
         }
     }

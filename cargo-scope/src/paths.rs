@@ -20,10 +20,15 @@ pub struct NamedPaths {
 }
 
 impl NamedPaths {
+    /// A tree of call paths; the index of a name is its [`RegionId`].
+    pub fn new(names: Vec<String>, paths: PathTree) -> NamedPaths {
+        NamedPaths { names, paths, whole_ns: None }
+    }
+
     /// The call paths of one recording.
     pub fn of_profile(profile: &Profile) -> NamedPaths {
         let names = profile.regions.iter().map(|region| region.name.clone()).collect();
-        NamedPaths { names, paths: profile.paths.clone(), ..NamedPaths::default() }
+        NamedPaths::new(names, profile.paths.clone())
     }
 
     /// The sums over several trees.
@@ -177,11 +182,7 @@ mod tests {
         let child = paths.step(Some(root), RegionId(1));
         paths.add_call(child, 10, 10, false);
         paths.add_call(root, 30, 20, true);
-        NamedPaths {
-            names: names.iter().map(|name| name.to_string()).collect(),
-            paths,
-            ..NamedPaths::default()
-        }
+        NamedPaths::new(names.iter().map(|name| name.to_string()).collect(), paths)
     }
 
     #[test]

@@ -247,7 +247,7 @@ impl<'a> Selected<'a> {
     /// As for [`nest`](Self::nest).
     pub(super) fn paths(&self, rank: u32) -> Result<NamedPaths, Error> {
         let (paths, regions) = self.sums(rank)?;
-        Ok(NamedPaths { names: regions.names, paths, ..NamedPaths::default() })
+        Ok(NamedPaths::new(regions.names, paths))
     }
 
     /// The call paths of all selected ranks, added up.

@@ -122,7 +122,7 @@ pub fn statistics(
             Some(totals) => totals,
             None => (selected.paths_of_calls(rank, nested), regions),
         };
-        Ok(RankSums::new(NamedPaths { names: regions.names, paths, ..NamedPaths::default() }, by))
+        Ok(RankSums::new(NamedPaths::new(regions.names, paths), by))
     });
     let (paths, mut statistics) = add_up(sums)?;
     left_out.join(None, selected.take_left_out());
@@ -288,7 +288,7 @@ impl Samples {
 
     fn add_rank(&mut self, names: Vec<String>, calls: RankCalls, known: Known) {
         let RankCalls { places: Places { by, shown, .. }, found, .. } = calls;
-        let sets = self.all.add(&mut self.ids, &NamedPaths { names, paths: shown, ..NamedPaths::default() });
+        let sets = self.all.add(&mut self.ids, &NamedPaths::new(names, shown));
         self.by_path.resize(self.all.paths.nodes().len(), Calls::default());
         for (&PathId(set), calls) in sets.iter().zip(found) {
             let joined = &mut self.by_path[set as usize];

@@ -58,11 +58,7 @@ fn below_main(names: &[String]) -> NamedPaths {
     }
     let children_ns = 1_000_000 * names.len() as i64;
     paths.add_call(main, children_ns + 1_000_000, 1_000_000, false);
-    NamedPaths {
-        names: std::iter::once("main".to_string()).chain(names.iter().cloned()).collect(),
-        paths,
-        ..NamedPaths::default()
-    }
+    NamedPaths::new(std::iter::once("main".to_string()).chain(names.iter().cloned()).collect(), paths)
 }
 
 #[test]
@@ -75,8 +71,7 @@ fn without_call_paths_a_region_is_one_frame_as_wide_as_its_own_time() {
     paths.add_call(inner, 20, 20, false);
     paths.add_call(outer, 50, 30, false);
     paths.add_call(main, 100, 50, false);
-    let paths =
-        NamedPaths { names: ["main", "step"].map(String::from).to_vec(), paths, ..NamedPaths::default() };
+    let paths = NamedPaths::new(["main", "step"].map(String::from).to_vec(), paths);
     let options =
         FlameOptions { root: Some("every <thing>".into()), call_paths: false, ..FlameOptions::default() };
     let mut titles: Vec<_> = shown(&svg(&paths, &options)).into_iter().map(|frame| frame.title).collect();
@@ -155,7 +150,7 @@ fn small() -> NamedPaths {
     for (path, inclusive_ns, self_ns) in [(main, 100, 20), (b, 50, 0), (a, 30, 30), (c, 50, 50)] {
         paths.add_call(path, inclusive_ns, self_ns, path == main);
     }
-    NamedPaths { names: ["main", "a b", "a", "c"].map(String::from).to_vec(), paths, ..NamedPaths::default() }
+    NamedPaths::new(["main", "a b", "a", "c"].map(String::from).to_vec(), paths)
 }
 
 #[test]
@@ -204,7 +199,7 @@ fn a_very_deep_tree_is_cut_and_says_so() {
         paths.add_call(next, 100_000 - level, 1, false);
         path = Some(next);
     }
-    let paths = NamedPaths { names: vec!["dig".into()], paths, ..NamedPaths::default() };
+    let paths = NamedPaths::new(vec!["dig".into()], paths);
     let options = FlameOptions { threshold_percent: 0.0, ..FlameOptions::default() };
     let picture = svg(&paths, &options);
     assert_eq!(shown(&picture).len(), 501);
@@ -225,7 +220,7 @@ fn narrow_paths_are_left_out_and_counted() {
         paths.add_call(narrow, 10, 10, false);
     }
     let names = (0..=1000).map(|region| format!("region {region}")).collect();
-    let picture = svg(&NamedPaths { names, paths, ..NamedPaths::default() }, &FlameOptions::default());
+    let picture = svg(&NamedPaths::new(names, paths), &FlameOptions::default());
     let titles: Vec<_> = shown(&picture).into_iter().map(|frame| frame.title).collect();
     let expected = [
         "all (100.0 us, 100%)",

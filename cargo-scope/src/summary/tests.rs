@@ -11,7 +11,7 @@ fn step(paths: &mut PathTree, parent: Option<PathId>, region: u32, times: &[(i64
 
 fn summary(names: &[&str], paths: PathTree) -> Summary {
     let names = names.iter().map(|name| name.to_string()).collect();
-    Summary { paths: NamedPaths { names, paths, ..NamedPaths::default() }, ..Summary::default() }
+    Summary { paths: NamedPaths::new(names, paths), ..Summary::default() }
 }
 
 /// ```text
@@ -39,10 +39,7 @@ fn names_make_room_for_the_numbers_in_a_terminal() {
     step(&mut paths, Some(outer), 1, &[(1_000_000_000, 1_000_000_000)]);
     let names = ["solver::multigrid::Hierarchy<f64>::restrict_and_smooth", "测试".repeat(20).as_str()]
         .map(String::from);
-    let summary = Summary {
-        paths: NamedPaths { names: names.to_vec(), paths, ..NamedPaths::default() },
-        ..Summary::default()
-    };
+    let summary = Summary { paths: NamedPaths::new(names.to_vec(), paths), ..Summary::default() };
     let text = |width| summary.render(&Layout { width, ..Layout::default() });
     let widths = |width| text(width).lines().map(UnicodeWidthStr::width).collect::<Vec<_>>();
     assert!(widths(None).iter().all(|&width| width > 100));
