@@ -170,6 +170,16 @@ impl Lane {
         self.lasts.iter().zip(&self.ids).filter(|(last, id)| **last >= start && **id != NO_PARENT).count()
     }
 
+    /// The same without a look at ids, so that at the first tick of all every place counts.
+    ///
+    /// Open calls come first. So of four, two and one of them no sum has to wait for another, and compilers
+    /// do not gather eight comparisons in a vector to add them up, which takes longer.
+    #[inline(always)]
+    fn count_open(&self, start: u64) -> usize {
+        let open = |at: usize| usize::from(self.lasts[at] >= start);
+        ((open(0) + open(1) + open(2) + open(3)) | (open(4) + open(5)) | open(6)) + open(7)
+    }
+
     /// Moves calls such that an inner one is open, if any is, and another has room; gives how many are.
     #[cold]
     fn move_some(&mut self, start: u64) -> usize {
@@ -214,7 +224,7 @@ impl OpenCalls for ManyStacks {
     fn enter(&mut self, lane: u32, id: u32, start: i64, end: i64) -> Option<(u32, u32)> {
         let lane = &mut self.0[lane as usize];
         let ordered_start = ordered(start);
-        let mut open: usize = lane.lasts.iter().map(|last| usize::from(*last >= ordered_start)).sum();
+        let mut open = lane.count_open(ordered_start);
         if open == INNER || open == 0 && !lane.outer.is_empty() {
             open = lane.move_some(ordered_start);
         }
