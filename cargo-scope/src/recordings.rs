@@ -27,6 +27,8 @@ pub struct Found {
     pub chosen: Vec<PathBuf>,
     /// Further ones of a rank: of child processes, or of a second copy of the runtime.
     pub others: Vec<PathBuf>,
+    /// Number of processes that could not make one, and said so.
+    pub failures: u64,
 }
 
 impl Found {
@@ -43,14 +45,16 @@ impl Found {
 /// When the folder cannot be read.
 pub fn find(folder: &Path) -> anyhow::Result<Found> {
     let unreadable = || format!("failed to read the folder `{}`", folder.display());
-    let mut names = BTreeMap::new();
+    let (mut names, mut failures) = (BTreeMap::new(), 0);
     for entry in fs::read_dir(folder).with_context(unreadable)? {
         let path = entry.with_context(unreadable)?.path();
         if let Some(key) = path.file_name().and_then(order) {
             names.insert(key, path);
+        } else if path.extension().is_some_and(|extension| extension == "unrecorded") {
+            failures += 1;
         }
     }
-    let mut found = Found::default();
+    let mut found = Found { failures, ..Found::default() };
     let mut last_rank = None;
     for ((rank, _), path) in names {
         let list = if last_rank.replace(rank) == Some(rank) { &mut found.others } else { &mut found.chosen };

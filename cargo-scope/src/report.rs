@@ -10,6 +10,7 @@ use crate::collect::RunInfo;
 use crate::outputs::OutputFolder;
 use crate::program::Ending;
 use crate::recordings::{self, Collected};
+use crate::units::counted;
 use crate::{results, say, shell};
 
 /// Says where the runtime that was built is of another version than we are, before it runs.
@@ -86,6 +87,14 @@ pub fn with_outputs(ending: Ending, share: anyhow::Result<Share>) -> Ending {
             say::error(&error);
             ending.or_failure(true)
         }
+    }
+}
+
+/// Says that programs could not record; they have said why.
+pub fn note_failures(failures: u64) {
+    if failures > 0 {
+        let processes = counted(failures, "process", "processes");
+        say::note(format_args!("{processes} could not be recorded, for the reason above"));
     }
 }
 

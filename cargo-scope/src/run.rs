@@ -90,6 +90,12 @@ fn write_profile(
     ending: Ending,
 ) -> anyhow::Result<Share> {
     let found = recordings::find(folder.recordings())?;
+    report::note_failures(found.failures);
+    if found.chosen.is_empty() && found.failures > 0 {
+        folder.remove_recordings()?;
+        folder.discard();
+        return Ok(Share::None);
+    }
     if found.chosen.is_empty() {
         say::note(format_args!("{}", report::why_nothing(built, &[program], ending)));
         folder.discard();

@@ -118,7 +118,8 @@ fn write_profiles(
     if let Some(error) = failed {
         return Err(error.context(report::kept(&common)));
     }
-    if silent.len() == built.programs.len() {
+    report::note_failures(found.failures);
+    if silent.len() == built.programs.len() && found.failures == 0 {
         say::note(format_args!("{}", report::why_nothing(built, &silent, ending)));
     }
     if !foreign.is_empty() {
@@ -128,7 +129,7 @@ fn write_profiles(
     }
     report::remove_or_keep(&common, share)?;
     common.discard();
-    Ok(share)
+    Ok(if found.failures > 0 { Share::None } else { share })
 }
 
 /// Makes the outputs of one program.

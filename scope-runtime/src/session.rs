@@ -4,6 +4,7 @@
 //! `init`, and may hold several sessions. The hot path sees none of this but one state.
 
 use std::cell::RefCell;
+use std::fs;
 use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicPtr, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
@@ -14,6 +15,9 @@ use crate::lane::{self, OFF, ON, SESSION, STARTING, STATE};
 use crate::profile::Profile;
 use crate::recorder::Recorder;
 use crate::{cost, environment, os, region};
+
+/// The extension of a file that says why a process has no recording.
+const UNRECORDED: &str = "unrecorded";
 
 /// The recorder of this process; null before recording began, and in a fresh fork.
 static RECORDER: AtomicPtr<Recorder> = AtomicPtr::new(std::ptr::null_mut());
@@ -167,6 +171,7 @@ impl Control {
             && let Err(problem) = self.start_recorder(&folder)
         {
             crate::report(format_args!("{problem}; this run is not recorded"));
+            lane::unrecorded(|| leave_word(&folder, &problem));
             STATE.store(OFF, Relaxed);
             return;
         }
@@ -213,6 +218,13 @@ impl Control {
             self.profile = Some(seal(recorder));
         }
     }
+}
+
+/// Writes why this process has no recording to where that would be, for who looks for it. Where nothing can
+/// be written the line on stderr is all there is.
+fn leave_word(folder: &Path, problem: &str) {
+    let path = folder.join(format!("{}.{UNRECORDED}", std::process::id()));
+    let _ = fs::create_dir_all(folder).and_then(|()| fs::write(path, format!("{problem}\n")));
 }
 
 fn seal(recorder: &'static Recorder) -> Profile {

@@ -76,6 +76,35 @@ fn a_variable_that_cannot_be_read_stops_before_the_program_runs() {
     }
 }
 
+/// Cannot record, of which only it knows.
+const UNRECORDED: &str = "
+    #[scope_runtime::scope]
+    fn step() {}
+    fn main() {
+        // SAFETY: there is no other thread.
+        unsafe { std::env::set_var(\"SCOPE_EVENT_LIMIT\", \"lots\") };
+        step();
+        std::process::exit(std::env::args().nth(1).map_or(0, |status| status.parse().unwrap()));
+    }
+    #[test]
+    fn main_ends() {
+        main();
+    }
+";
+
+#[test]
+fn a_run_that_cannot_be_recorded_fails() {
+    let project = Project::with_runtime("unrecorded", UNRECORDED);
+    for (args, status) in
+        [(&["run", "-o", "out"][..], 1), (&["run", "-o", "out", "--", "3"], 3), (&["test"], 1)]
+    {
+        let ran = run(&mut project.cargo_scope(args)).ends_with(status);
+        let ran = ran.says("SCOPE_EVENT_LIMIT is `lots`").says("1 process could not be recorded");
+        assert!(!ran.stderr.contains("nothing to show"), "{}", ran.stderr);
+        assert!(!project.path("out").exists() && !project.path("target/scope").exists());
+    }
+}
+
 #[test]
 fn recordings_of_child_processes_are_named_and_kept() {
     let project =
