@@ -21,8 +21,12 @@ pub(crate) struct Sink {
 
 #[derive(Debug, Default)]
 pub(crate) struct SinkState {
-    fold: Option<Fold>,
+    /// Boxed, since most lanes have none.
+    fold: Option<Box<Fold>>,
 }
+
+/// What every thread that ends leaves behind is small.
+const _: () = assert!(size_of::<Sink>() <= 64);
 
 impl Sink {
     pub(crate) fn new(lane: u32) -> Sink {
@@ -61,7 +65,7 @@ impl Sink {
             self.folding.store(true, Relaxed);
             let edges = crate::lock(edges);
             let number = chunk.sequence.load(Relaxed);
-            Fold::new(number, chunk.depth.load(Relaxed), chunk.base.load(Relaxed), &edges)
+            Box::new(Fold::new(number, chunk.depth.load(Relaxed), chunk.base.load(Relaxed), &edges))
         });
         let before = fold.calls();
         fold.chunk(chunk.words());
@@ -71,6 +75,6 @@ impl Sink {
 
 impl SinkState {
     pub(crate) fn fold(&mut self) -> Option<&mut Fold> {
-        self.fold.as_mut()
+        self.fold.as_deref_mut()
     }
 }
