@@ -5,7 +5,7 @@ use scope_runtime::call_stack::{
     BadLanes, CallArrays, Mode, RegionCalls, build_call_arrays, build_good_lanes, call_stack_children,
     call_stack_roots, lane_number,
 };
-use scope_runtime::pstats::{PstatsOptions, build_pstats_dict, load_prof, write_prof};
+use scope_runtime::pstats::{PstatsOptions, build_pstats_dict, load_prof, pstats_from_paths, write_prof};
 use scope_runtime::totals::PathTree;
 
 fn config() -> ProptestConfig {
@@ -163,6 +163,20 @@ proptest! {
             all.iter().enumerate().filter(|(at, _)| *at != hidden).map(|(_, region)| *region).collect();
         let calls = build_call_arrays(&all, Mode::Default).unwrap().keep_regions(|at| at != hidden);
         prop_assert_eq!(calls, build_call_arrays(&kept, Mode::Default).unwrap());
+    }
+
+    #[test]
+    fn sums_by_name_of_calls_are_those_of_paths((mut forest, order) in shuffled_forest(), by_depth: bool, root: bool) {
+        // Up to five deep no region is inside itself then.
+        for at in 0..if by_depth { forest.len() } else { 0 } {
+            forest[at].region = forest[at].parent.map_or(0, |parent| (forest[parent].region + 1) % NAMES.len());
+        }
+        let stored = store(&forest, &order);
+        let calls = build_call_arrays(&columns(&stored, false), Mode::Default).unwrap();
+        let (paths, options) = (PathTree::from_calls(&calls), PstatsOptions::default());
+        let root = root.then_some("a");
+        let of_paths = pstats_from_paths(&paths, &calls.regions, root, false, &options);
+        prop_assert_eq!(build_pstats_dict(&calls, root, false, &options), of_paths);
     }
 
     #[test]

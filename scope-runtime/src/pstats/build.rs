@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::dict::{Caller, Entry, Key, PSEUDO_FILENAME, PSEUDO_LINENO, Pstats};
 use super::labels::{Labels, escaped};
 use super::{CallerOrder, CallerRecursion, Keys, PstatsOptions};
-use crate::call_stack::{NS_PER_SECOND, RegionTable};
+use crate::call_stack::{CallArrays, NS_PER_SECOND, RegionTable, SmallColumn};
 use crate::id_map::IdMap;
 use crate::totals::{PathId, PathTotals, PathTree};
 
@@ -79,10 +79,70 @@ pub(super) fn name_rows(paths: &PathTree, callers: CallerRecursion) -> NameRows 
         let sums = &mut pairs[place as usize].1;
         *sums = sums.with(node, recursive_step);
     }
-    pairs.sort_unstable_by_key(|(pair, _)| *pair);
-    NameRows {
-        regions: regions.into_iter().map(|sums| sums.map(ExactSums::seconds)).collect(),
-        callers: pairs.into_iter().map(|(pair, sums)| (pair, sums.seconds())).collect(),
+    NameRows::of(regions, pairs)
+}
+
+/// The same without paths, and what [`root_seconds`] would be; `None` where a region calls itself, directly or
+/// through others, or where there are many regions. The path of a call waits for that of the call around it,
+/// regions wait for nothing.
+pub(super) fn name_rows_of_calls(calls: &CallArrays) -> Option<(NameRows, f64)> {
+    let SmallColumn::U8(column) = &calls.region_index else { return None };
+    let top = calls.regions.len();
+    // Calls, self and inclusive time by caller, of which the last is none, and region.
+    let mut table = vec![[(0_u64, 0_i64, 0_i64); 1 << u8::BITS]; top + 1];
+    let times = calls.start_ns.iter().zip(&calls.end_ns).zip(&calls.exclusive_ns);
+    for (id, ((&region, &parent), ((start, end), exclusive_ns))) in
+        column.iter().zip(&calls.parent).zip(times).enumerate()
+    {
+        // Parents come before their children.
+        let caller = column[..id].get(parent as usize).map_or(top, |caller| usize::from(*caller));
+        let (calls, self_ns, inclusive_ns) = &mut table[caller][usize::from(region)];
+        *calls += 1;
+        *self_ns = self_ns.saturating_add(*exclusive_ns);
+        *inclusive_ns = inclusive_ns.saturating_add(end.wrapping_sub(*start));
+    }
+    let mut regions: Vec<Option<ExactSums>> = vec![None; top];
+    let mut pairs = Vec::new();
+    let mut root_ns = 0_i64;
+    for (caller, row) in (0_u32..).zip(&table) {
+        let caller = ((caller as usize) < top).then_some(caller);
+        for (region, &(calls, self_ns, inclusive_ns)) in (0_u32..).zip(row).filter(|(_, sums)| sums.0 > 0) {
+            let sums = ExactSums { cc: calls, nc: calls, self_ns, inclusive_ns };
+            let of_region = &mut regions[region as usize];
+            *of_region = Some(of_region.unwrap_or_default().plus(&sums));
+            pairs.push(((region, caller), sums));
+            if caller.is_none() {
+                root_ns = root_ns.saturating_add(inclusive_ns);
+            }
+        }
+    }
+    (!has_cycle(&pairs, top)).then(|| (NameRows::of(regions, pairs), root_ns as f64 / NS_PER_SECOND))
+}
+
+/// Whether a region calls itself, directly or through others.
+fn has_cycle(pairs: &[((u32, Option<u32>), ExactSums)], regions: usize) -> bool {
+    // Those that are called through ever more others, until there is none or they are always the same.
+    let mut called = vec![true; regions];
+    loop {
+        let mut further = vec![false; regions];
+        for ((region, caller), _) in pairs {
+            further[*region as usize] |= caller.is_some_and(|caller| called[caller as usize]);
+        }
+        if further == called {
+            return called.contains(&true);
+        }
+        called = further;
+    }
+}
+
+impl NameRows {
+    /// `pairs` come in any order.
+    fn of(regions: Vec<Option<ExactSums>>, mut pairs: Vec<((u32, Option<u32>), ExactSums)>) -> NameRows {
+        pairs.sort_unstable_by_key(|(pair, _)| *pair);
+        NameRows {
+            regions: regions.into_iter().map(|sums| sums.map(ExactSums::seconds)).collect(),
+            callers: pairs.into_iter().map(|(pair, sums)| (pair, sums.seconds())).collect(),
+        }
     }
 }
 
@@ -96,14 +156,18 @@ struct ExactSums {
 }
 
 impl ExactSums {
-    fn with(mut self, node: &PathTotals, recursive: bool) -> ExactSums {
-        self.nc += node.calls;
-        self.self_ns = self.self_ns.saturating_add(node.self_ns);
-        if !recursive {
-            self.cc += node.calls;
-            self.inclusive_ns = self.inclusive_ns.saturating_add(node.inclusive_ns);
+    fn with(self, node: &PathTotals, recursive: bool) -> ExactSums {
+        let (cc, inclusive_ns) = if recursive { (0, 0) } else { (node.calls, node.inclusive_ns) };
+        self.plus(&ExactSums { cc, nc: node.calls, self_ns: node.self_ns, inclusive_ns })
+    }
+
+    fn plus(self, other: &ExactSums) -> ExactSums {
+        ExactSums {
+            cc: self.cc + other.cc,
+            nc: self.nc + other.nc,
+            self_ns: self.self_ns.saturating_add(other.self_ns),
+            inclusive_ns: self.inclusive_ns.saturating_add(other.inclusive_ns),
         }
-        self
     }
 
     fn seconds(self) -> Seconds {

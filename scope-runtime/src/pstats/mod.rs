@@ -151,6 +151,12 @@ pub fn build_pstats_dict(
     options: &PstatsOptions,
 ) -> Pstats {
     let exact = options.sums == Sums::Exact && (call_paths || options.recursion == Recursion::Ancestors);
+    if exact
+        && !call_paths
+        && let Some((rows, root_s)) = build::name_rows_of_calls(calls)
+    {
+        return build::Builder::new(&calls.regions, root_name, options).by_name(&rows, root_s);
+    }
     if exact {
         return pstats_from_paths(&PathTree::sums_of(calls), &calls.regions, root_name, call_paths, options);
     }
