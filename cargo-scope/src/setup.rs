@@ -45,6 +45,11 @@ pub fn init(options: &InitOptions) -> anyhow::Result<Ending> {
     if ending == Ending::Status(0) {
         print(WHAT_TO_WRITE.as_bytes())?;
         say::note(format_args!("write these lines, then `cargo scope run`"));
+    } else if options.path.is_none() {
+        say::note(format_args!(
+            "scope-runtime {} was looked for where cargo looks; to take it from a folder: `--path FOLDER/scope-runtime`",
+            env!("CARGO_PKG_VERSION")
+        ));
     }
     Ok(ending)
 }

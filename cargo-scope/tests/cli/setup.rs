@@ -29,6 +29,9 @@ fn init_adds_the_dependency_and_nothing_else() {
     assert_eq!(listing(&project.path("src")), ["main.rs"]);
     assert_eq!(fs::read_to_string(project.path("src/main.rs")).unwrap(), "fn main() {}\n");
     run(&mut project.cargo_scope(&["init", "--offline", "--path", "nowhere"])).ends_with(101).says("nowhere");
+    // Nobody has downloaded it: where cargo looks there is none.
+    let mut command = project.cargo_scope(&["init", "--offline"]);
+    run(command.env("CARGO_HOME", project.path("home"))).ends_with(101).says("--path FOLDER/scope-runtime");
 }
 
 #[test]
