@@ -23,6 +23,9 @@ pub(super) fn epoch_of(token: u64) -> u64 {
 ///
 /// When a guard that is not the innermost is dropped, the guards inside it have lost their
 /// regions but still exist. A new epoch begins, so that their tokens equal none given out later.
+///
+/// Those of the epoch itself are above `floor` too, which goes down when a guard of an earlier epoch is dropped:
+/// so an epoch of which none is left at `floor` or below can be forgotten.
 #[derive(Clone, Copy)]
 pub(super) struct Epoch {
     context: u64,
@@ -43,6 +46,7 @@ impl Lane {
         if depth == depth_of(self.token.get()) {
             if self.push_cold(recorder, code::LEAVE).is_some() {
                 self.token.set(self.token.get() - 1);
+                self.lower_floor(depth - 1);
             }
         } else {
             self.push_pair(recorder, code::CLOSE_TO, u64::from(self.below.get() + depth - 1));
@@ -65,6 +69,16 @@ impl Lane {
         let later = epochs.iter().find(|epoch| epoch.context == context && epoch.number > epoch_of(token));
         let floor = later.map_or(u32::MAX, |epoch| epoch.floor);
         depth_of(token) <= floor.min(depth_of(self.token.get()))
+    }
+
+    /// Has the current epoch, in which there are `depth` open regions now, be about all above these.
+    fn lower_floor(&self, depth: u32) {
+        let (number, context) = (epoch_of(self.token.get()), self.context.get());
+        let mut epochs = self.cold.epochs.borrow_mut();
+        let Some(current) = epochs.iter_mut().find(|epoch| epoch.number == number) else { return };
+        current.floor = current.floor.min(depth);
+        let floor = current.floor;
+        epochs.retain(|epoch| epoch.context != context || epoch.floor < floor || epoch.number == number);
     }
 
     /// Begins an epoch of the current context with `depth` open regions.
