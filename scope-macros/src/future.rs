@@ -6,6 +6,7 @@
 //! fn load(&self, id: u32, argument: Lock) -> impl Future<Output = Page> {
 //!     SITE.future(async move {
 //!         if false { return unreachable::<Page>(); }      // so that the type is known in the body
+//!         let _ = &self;                                  // all of it lives in the future
 //!         let id = id;                                    // dropped in the order of a function's
 //!         let argument = argument; let _ = argument;
 //!         body
@@ -75,8 +76,10 @@ fn take_parameters(parentheses: &Group) -> (Group, TokenStream) {
     let (mut list, mut moves) = (TokenStream::new(), TokenStream::new());
     for (index, parameter) in signature::parameters(parentheses).into_iter().enumerate() {
         let (attributes, pattern, name, ty) = match parameter {
-            Parameter::Receiver(receiver) => {
+            Parameter::Receiver(receiver, word) => {
                 list.extend(quote!(#receiver,));
+                // All of it lives in the future, also what the body does not mention.
+                moves.extend(quote!(let _ = &#word;));
                 continue;
             }
             Parameter::Typed { attributes, pattern, name, ty } => (attributes, pattern, name, ty),

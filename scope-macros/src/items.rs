@@ -6,6 +6,7 @@
 use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
 
 use crate::attribute::Attribute;
+use crate::signature::Angles;
 
 /// One item with its attributes.
 pub(crate) struct Item {
@@ -106,7 +107,7 @@ pub(crate) fn split(content: TokenStream) -> Vec<Item> {
         }
         let (kind, word, length) = first_item(rest);
         let (item, after) = rest.split_at(length);
-        items.push(Item { kind, tokens: item.to_vec(), word });
+        items.push(Item { kind, tokens: item.iter().map(visible).collect(), word });
         rest = after;
     }
     items
@@ -150,16 +151,63 @@ impl Body {
     /// Cuts it behind the inner attributes and items that it begins with: inner attributes come first by
     /// the language, items because clippy wants them there.
     ///
-    /// A stream that is taken apart and put together again loses what invisible delimiters mean: `$a * 2`
-    /// becomes `1 + 1 * 2`. So it is not, where that could matter and the language does not ask for it.
+    /// It is not taken apart where there are invisible delimiters, see [`visible`], unless the language asks for
+    /// it.
     pub(crate) fn split(&self) -> (TokenStream, TokenStream) {
         let (first, rest) = self.tokens.split_at(leading_items(&self.tokens));
         let is_invisible = |token: &TokenTree| matches!(token, TokenTree::Group(group) if group.delimiter() == Delimiter::None);
         if first.is_empty() || (self.tokens.iter().any(is_invisible) && inner_attribute(first) == 0) {
             return (TokenStream::new(), self.content.clone());
         }
-        (first.iter().cloned().collect(), rest.iter().cloned().collect())
+        (first.iter().map(visible).collect(), rest.iter().map(visible).collect())
     }
+}
+
+/// The token, or an expression, type or pattern that `macro_rules!` passes on, in parentheses instead of invisible
+/// delimiters, if it has an operator: a stream that is taken apart and put together again loses what these
+/// mean, and `$a * 2` becomes `1 + 1 * 2`.
+pub(crate) fn visible(token: &TokenTree) -> TokenTree {
+    match token {
+        TokenTree::Group(group) if group.delimiter() == Delimiter::None => {
+            let tokens: Vec<TokenTree> = group.stream().into_iter().collect();
+            match &tokens[..] {
+                [inner @ TokenTree::Group(_)] => visible(inner),
+                tokens if has_operator(tokens) => {
+                    let mut group = Group::new(Delimiter::Parenthesis, group.stream());
+                    group.set_span(Span::mixed_site().located_at(token.span()));
+                    group.into()
+                }
+                _ => token.clone(),
+            }
+        }
+        _ => token.clone(),
+    }
+}
+
+/// Whether an operator stands in these tokens outside angle brackets that are closed, so that what stands beside
+/// them could take a part of them. Not in a statement or item, beside which nothing does.
+fn has_operator(tokens: &[TokenTree]) -> bool {
+    let (start, _) = skip_qualifiers(tokens, skip_visibility(tokens, skip_attributes(tokens)));
+    let is_statement = !matches!(start, Start::Unknown) || word(tokens, 0).is_some_and(|word| word == "let");
+    let mut angles = Angles::default();
+    let mut found = false;
+    for (at, token) in tokens.iter().enumerate() {
+        let outside = angles.outside(token);
+        let before_is = |character| at > 0 && is_punct(&tokens[at - 1], character);
+        found |= outside
+            && match token {
+                TokenTree::Punct(punct) => match punct.as_char() {
+                    '+' | '-' | '*' | '/' | '%' | '^' | '&' | '|' | '=' => true,
+                    // Behind a name it calls a macro.
+                    '!' => at == 0,
+                    '.' => before_is('.'),
+                    _ => false,
+                },
+                TokenTree::Ident(word) => word == "as",
+                _ => false,
+            };
+    }
+    !is_statement && (found || !angles.are_closed())
 }
 
 /// How many tokens at the beginning of a function's body are inner attributes and items.

@@ -2,6 +2,8 @@
 
 use proc_macro2::{Delimiter, Group, Ident, TokenStream, TokenTree};
 
+use crate::items::visible;
+
 /// A signature from the word `fn` on.
 pub(crate) struct Signature {
     /// `fn`, the name and the generic parameters.
@@ -42,8 +44,8 @@ impl Signature {
 
 /// One parameter.
 pub(crate) enum Parameter {
-    /// `self` in any form, as it stands.
-    Receiver(TokenStream),
+    /// `self` in any form, as it stands, and the word by itself.
+    Receiver(TokenStream, Ident),
     /// All others.
     Typed {
         attributes: TokenStream,
@@ -57,7 +59,7 @@ pub(crate) enum Parameter {
 
 /// The parameters between the parentheses.
 pub(crate) fn parameters(parentheses: &Group) -> Vec<Parameter> {
-    let tokens: Vec<TokenTree> = parentheses.stream().into_iter().collect();
+    let tokens: Vec<TokenTree> = parentheses.stream().into_iter().map(|token| visible(&token)).collect();
     let mut angles = Angles::default();
     let parts = tokens.split(|token| angles.outside(token) && is_punct(token, ','));
     parts.filter(|part| !part.is_empty()).map(parameter).collect()
@@ -79,7 +81,7 @@ fn parameter(tokens: &[TokenTree]) -> Parameter {
     let (pattern, ty) = rest.split_at(colon.unwrap_or(rest.len()));
     match pattern {
         [.., TokenTree::Ident(last)] if last == "self" => {
-            Parameter::Receiver(tokens.iter().cloned().collect())
+            Parameter::Receiver(tokens.iter().cloned().collect(), last.clone())
         }
         _ => Parameter::Typed {
             attributes: attributes.iter().cloned().collect(),
@@ -103,14 +105,14 @@ fn name_of(pattern: &[TokenTree]) -> Option<Ident> {
 
 /// Counts angle brackets.
 #[derive(Default)]
-struct Angles {
+pub(crate) struct Angles {
     depth: i32,
     after_dash: bool,
 }
 
 impl Angles {
     /// Whether the token stands outside all of them.
-    fn outside(&mut self, token: &TokenTree) -> bool {
+    pub(crate) fn outside(&mut self, token: &TokenTree) -> bool {
         let outside = self.depth == 0;
         // The arrow of a function type closes nothing.
         match token {
@@ -120,6 +122,11 @@ impl Angles {
         }
         self.after_dash = is_punct(token, '-');
         outside
+    }
+
+    /// Whether each that was opened is closed.
+    pub(crate) fn are_closed(&self) -> bool {
+        self.depth == 0
     }
 }
 

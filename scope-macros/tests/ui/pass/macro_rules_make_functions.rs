@@ -1,6 +1,8 @@
 //! Functions whose parts come from several places, as fragments of every kind.
 #![deny(warnings, clippy::all, clippy::pedantic, missing_docs)]
 
+use std::future::Future;
+
 use scope_runtime::scope;
 
 macro_rules! function {
@@ -97,6 +99,44 @@ macro_rules! times {
 
 times!(three_times, three_times_behind_an_item, 1 + 1);
 
+/// Expressions and types with operators, where tokens are taken apart.
+macro_rules! operators {
+    ($value:expr, $negative:expr, $ty:ty, $path:ty) => {
+        struct Constants;
+
+        #[scope]
+        impl Constants {
+            const DOUBLE: i32 = $value * 2;
+            const EMPTY: $path = <$path>::new();
+            const LENGTH: usize = [0; $value].len();
+
+            fn twice() -> i32 {
+                #![allow(clippy::items_after_statements)]
+                $value * 2
+            }
+        }
+
+        #[scope]
+        mod constants {
+            pub const DOUBLE: i32 = $value * 2;
+            pub static OPPOSITE: i32 = -$value;
+            pub const ABSOLUTE: i32 = $negative.abs();
+        }
+
+        #[scope]
+        fn shown() -> &'static $ty {
+            &7
+        }
+
+        #[scope]
+        async fn shows(value: &$ty) -> Box<$ty> {
+            Box::new(value.to_string())
+        }
+    };
+}
+
+operators!(1 + 1, -5_i32, dyn std::fmt::Display + Sync, Vec<u8>);
+
 struct Gauge {
     value: u32,
 }
@@ -121,4 +161,11 @@ pub fn main() {
     // The braces in the constant are no end of it.
     assert_eq!(Gauge::CONSTANT, 2);
     assert_eq!(three_times() + three_times_behind_an_item(), 12);
+    assert_eq!((Constants::DOUBLE, Constants::LENGTH, Constants::twice()), (4, 2, 4));
+    assert!(Constants::EMPTY.is_empty());
+    assert_eq!((constants::DOUBLE, constants::OPPOSITE, constants::ABSOLUTE), (4, -2, 5));
+    let mut shows = std::pin::pin!(shows(&3));
+    let shows = shows.as_mut().poll(&mut std::task::Context::from_waker(std::task::Waker::noop()));
+    let std::task::Poll::Ready(text) = shows else { unreachable!() };
+    assert_eq!(format!("{}{text}", shown()), "73");
 }

@@ -57,8 +57,65 @@ twins! {
     }
 }
 
+/// Two values, of which the functions use one, or none.
+struct Pair<'a>(Noted<'a>, Noted<'a>);
+
+/// The same method twice, once measured.
+macro_rules! async_twins {
+    ($($bare:ident $measured:ident($($parameter:tt)*) $body:block)*) => {
+        #[allow(clippy::unused_async, clippy::unused_self)]
+        impl Pair<'_> {
+            $(
+                async fn $bare($($parameter)*) -> usize $body
+                #[scope]
+                async fn $measured($($parameter)*) -> usize $body
+            )*
+        }
+    };
+}
+
+async_twins! {
+    uses_one measured_uses_one(self, notes: &Notes, _: Noted<'_>) {
+        let _local = Noted("local", notes);
+        self.1.length()
+    }
+
+    uses_none measured_uses_none(self, notes: &Notes, _: Noted<'_>) {
+        Noted("temporary", notes).length()
+    }
+
+    moves_one measured_moves_one(mut self, notes: &Notes, _other: Noted<'_>) {
+        self.0.0 = "renamed";
+        drop(self.0);
+        notes.borrow().len()
+    }
+}
+
+/// What is written up to when the future is made, when it is completed, and when it is dropped.
+macro_rules! written_by {
+    ($method:ident) => {{
+        let notes = Notes::default();
+        let pair = Pair(Noted("one", &notes), Noted("other", &notes));
+        let mut future = Box::pin(pair.$method(&notes, Noted("argument", &notes)));
+        notes.borrow_mut().push("made".to_owned());
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        assert!(std::future::Future::poll(future.as_mut(), &mut context).is_ready());
+        notes.borrow_mut().push("completed".to_owned());
+        drop(future);
+        notes.into_inner()
+    }};
+}
+
 /// Runs both of each.
 pub fn main() {
+    for (bare, measured) in [
+        (written_by!(uses_one), written_by!(measured_uses_one)),
+        (written_by!(uses_none), written_by!(measured_uses_none)),
+        (written_by!(moves_one), written_by!(measured_moves_one)),
+    ] {
+        assert_eq!((bare.len(), &*bare[0]), (bare.len().max(5), "made"));
+        assert_eq!(bare, measured);
+    }
     let written = |function: fn(&Notes, Noted<'_>, Noted<'_>) -> usize| {
         let notes = Notes::default();
         function(&notes, Noted("first", &notes), Noted("second", &notes));
