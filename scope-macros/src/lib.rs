@@ -3,7 +3,7 @@
 //! Use it through scope-runtime, which the code it makes calls.
 //!
 //! With the feature `off`, which scope-runtime's feature of that name turns on, the attribute gives
-//! back what it stands on.
+//! back what it stands on, without the attributes of this name inside.
 
 mod arguments;
 mod attribute;
@@ -88,7 +88,11 @@ use crate::errors::Errors;
 /// ```
 #[proc_macro_attribute]
 pub fn scope(arguments: proc_macro::TokenStream, item: proc_macro::TokenStream) -> proc_macro::TokenStream {
-    if cfg!(feature = "off") { item } else { expand(arguments.into(), item.into()).into() }
+    if cfg!(feature = "off") {
+        measure::unmeasured(item.into()).into()
+    } else {
+        expand(arguments.into(), item.into()).into()
+    }
 }
 
 /// The item with the guards put in; where something is wrong, the item as it was and the errors.

@@ -42,15 +42,39 @@ pub(crate) fn marked(item: Item, arguments: Option<Arguments>, errors: &mut Erro
     }
 }
 
+/// The item as it is where nothing is measured, but without the attributes inside, which need not be known by
+/// their name there.
+pub(crate) fn unmeasured(item: TokenStream) -> TokenStream {
+    let block = items::split(item.clone()).into_iter().find(has_marks);
+    block.map_or(item, |block| with_members(block, without_marks))
+}
+
+/// Whether a member of the block has an attribute of its own.
+fn has_marks(block: &Item) -> bool {
+    let content = block.braces().filter(|_| block.kind == Kind::Block);
+    let is_marked =
+        |member: &Item| member.attributes().any(|attribute| attribute.is("scope")) || has_marks(member);
+    content.is_some_and(|content| items::split(content.stream()).iter().any(is_marked))
+}
+
+fn without_marks(mut member: Item) -> TokenStream {
+    member.take_attributes("scope");
+    if member.kind == Kind::Block { with_members(member, without_marks) } else { member.into_tokens() }
+}
+
 /// A block with its members measured.
-fn block(mut block: Item, arguments: &Arguments, errors: &mut Errors) -> TokenStream {
+fn block(block: Item, arguments: &Arguments, errors: &mut Errors) -> TokenStream {
+    with_members(block, |member| self::member(member, arguments, errors))
+}
+
+/// A block with other members.
+fn with_members(mut block: Item, change: impl FnMut(Item) -> TokenStream) -> TokenStream {
     if let Some(content) = block.braces() {
-        let members = items::split(content.stream()).into_iter();
-        let members = members.map(|member| self::member(member, arguments, errors)).collect();
-        let mut measured = Group::new(Delimiter::Brace, members);
-        measured.set_span(content.span());
+        let members = items::split(content.stream()).into_iter().map(change).collect();
+        let mut changed = Group::new(Delimiter::Brace, members);
+        changed.set_span(content.span());
         block.tokens.pop();
-        block.tokens.push(TokenTree::Group(measured));
+        block.tokens.push(TokenTree::Group(changed));
     }
     block.into_tokens()
 }

@@ -22,9 +22,28 @@ impl Grid {
         self.largest()
     }
 
+    #[scope(skip)]
     #[inline(never)]
     fn largest(&self) -> f64 {
         self.cells.iter().copied().fold(f64::MIN, f64::max)
+    }
+}
+
+/// Where the attribute is not known by its name.
+#[scope_runtime::scope(name = "inner")]
+pub mod inside {
+    #[scope(name = "one")]
+    #[inline(never)]
+    pub fn one() -> u32 {
+        1
+    }
+
+    pub mod deeper {
+        #[scope(skip)]
+        #[inline(never)]
+        pub fn two() -> u32 {
+            2
+        }
     }
 }
 
@@ -45,6 +64,7 @@ pub fn all() {
     let mut grid = Grid { cells: vec![4.0] };
     assert!((grid.step("first") - 2.0).abs() < 1e-9);
     assert_eq!(drops(String::from("5")), Some(6));
+    assert_eq!(inside::one() + inside::deeper::two(), 3);
     let value = scope_runtime::region!("block", { 5 });
     assert_eq!(value, 5);
     let guard = scope_runtime::enter("by hand");

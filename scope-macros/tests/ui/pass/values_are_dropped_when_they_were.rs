@@ -81,13 +81,15 @@ async_twins! {
     }
 
     uses_none measured_uses_none(self, notes: &Notes, _: Noted<'_>) {
-        Noted("temporary", notes).length()
+        let length = Noted("temporary", notes).length();
+        length + 1
     }
 
     moves_one measured_moves_one(mut self, notes: &Notes, _other: Noted<'_>) {
         self.0.0 = "renamed";
         drop(self.0);
-        notes.borrow().len()
+        notes.borrow_mut().push("moved".to_owned());
+        0
     }
 }
 
