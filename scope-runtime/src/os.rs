@@ -4,6 +4,9 @@
 //! variant in `portable.rs` keeps events in plain memory and copies them into the recording; its
 //! head says what that costs. These files are the only ones that ask for the system.
 
+use std::fs::File;
+use std::io;
+
 #[cfg(all(target_os = "linux", not(scope_plain_buffers)))]
 mod linux;
 #[cfg(not(all(target_os = "linux", not(scope_plain_buffers))))]
@@ -13,6 +16,17 @@ mod portable;
 pub(crate) use self::linux::*;
 #[cfg(not(all(target_os = "linux", not(scope_plain_buffers))))]
 pub(crate) use self::portable::*;
+
+/// The file by a descriptor that is none of a standard stream: where a program has closed one, what it prints
+/// would go into the file.
+pub(crate) fn beside_standard_streams(file: File) -> io::Result<File> {
+    #[cfg(unix)]
+    if std::os::fd::AsRawFd::as_raw_fd(&file) <= libc::STDERR_FILENO {
+        // A duplicate never is.
+        return file.try_clone();
+    }
+    Ok(file)
+}
 
 /// The function of this name in the program or a library of it, where there is a loader as Unix has it.
 #[cfg(feature = "mpi")]

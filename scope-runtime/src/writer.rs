@@ -202,7 +202,7 @@ fn create_exclusively(folder: &Path, rank: u32) -> io::Result<(File, PathBuf)> {
         let path = folder.join(name);
         match OpenOptions::new().read(true).write(true).create_new(true).open(&path) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            outcome => return outcome.map(|file| (file, path)),
+            outcome => return Ok((outcome.and_then(os::beside_standard_streams)?, path)),
         }
     }
     unreachable!("the names do not end")

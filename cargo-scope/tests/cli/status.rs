@@ -105,6 +105,29 @@ fn a_run_that_cannot_be_recorded_fails() {
     }
 }
 
+/// Closes its standard output before it records, and prints.
+const CLOSED: &str = "
+    unsafe extern \"C\" {
+        fn close(descriptor: i32) -> i32;
+    }
+    fn main() {
+        // SAFETY: nothing prints meanwhile.
+        unsafe { close(1) };
+        {
+            scope_runtime::region!(\"work\");
+        }
+        println!(\"lost\");
+    }
+";
+
+#[test]
+#[cfg(unix)]
+fn what_is_printed_to_a_closed_stream_is_not_in_the_recording() {
+    let project = Project::with_runtime("closed", CLOSED);
+    run(&mut project.cargo_scope(&["run", "-o", "out"])).ends_with(0);
+    assert_eq!(calls(&project.path("out")), [("work".to_string(), 1)]);
+}
+
 #[test]
 fn recordings_of_child_processes_are_named_and_kept() {
     let project =
