@@ -151,8 +151,8 @@ pub(crate) fn recorder() -> Option<&'static Recorder> {
         // Another thread may have decided while we waited.
         if STATE.load(Relaxed) == STARTING {
             match control.folder.take().or_else(environment::output_folder) {
-                Some(folder) => control.begin(folder),
-                None => STATE.store(OFF, Relaxed),
+                Some(folder) if cfg!(not(feature = "off")) => control.begin(folder),
+                _ => STATE.store(OFF, Relaxed),
             }
         }
     }

@@ -133,7 +133,11 @@ fn with_the_feature_off_a_function_has_the_machine_code_that_it_has_without_the_
 #[test]
 fn with_the_feature_off_nothing_is_recorded_and_nothing_written() {
     let source = source("off.rs");
-    let main = "fn main() {\n    off_run::all();\n}\n";
+    let main = "use std::{future::Future, pin::pin, task::{Context, Waker}};\n\
+        use scope_runtime::ScopeFuture;\n\
+        fn main() {\n    let mut future = pin!(async {}.in_region(\"future\"));\n    \
+        assert!(future.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready());\n    \
+        off_run::all();\n}\n";
     let dependencies = runtime("scope-runtime", ", features = [\"off\"]");
     let files = [("src/lib.rs", source.as_str()), ("src/main.rs", main)];
     let package = Package::of_files("off-run", "2024", &files, &[&dependencies]);
