@@ -50,6 +50,8 @@ pub(crate) struct Recorder {
     /// Whether somebody waits for that to end, to settle.
     settling: AtomicBool,
     drainer: OnceLock<Thread>,
+    /// Whether the process ends, and no sign of life is to make what is open last longer.
+    exiting: AtomicBool,
     /// Set by the first failure to write, which is reported; the others are only counted.
     failed: AtomicBool,
 }
@@ -81,6 +83,7 @@ impl Recorder {
             draining: Mutex::default(),
             settling: AtomicBool::new(false),
             drainer: OnceLock::new(),
+            exiting: AtomicBool::new(false),
             failed: AtomicBool::new(false),
         };
         recorder.write_start();
@@ -314,6 +317,11 @@ impl Recorder {
         }
     }
 
+    /// The process is about to end.
+    pub(crate) fn stop_beats(&self) {
+        self.exiting.store(true, Relaxed);
+    }
+
     pub(crate) fn wake_drainer(&self) {
         if let Some(thread) = self.drainer.get() {
             thread.unpark();
@@ -331,7 +339,9 @@ impl Recorder {
                     self.drain();
                 }
                 if lane::STATE.load(Relaxed) == lane::ON {
-                    self.writer.beat(ClockPair::now());
+                    if !self.exiting.load(Relaxed) {
+                        self.writer.beat(ClockPair::now());
+                    }
                     beats = beats.wrapping_add(1);
                     let begin = Instant::now();
                     if beats.is_multiple_of(BEATS_PER_TOTALS) && begin >= next_totals {

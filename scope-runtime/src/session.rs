@@ -228,8 +228,9 @@ fn leave_word(folder: &Path, problem: &str) {
 }
 
 fn seal(recorder: &'static Recorder) -> Profile {
-    recorder.settle();
+    // What is open now is cut here: sealing takes time that is not the program's.
     recorder.writer().beat(ClockPair::now());
+    recorder.settle();
     lane::unrecorded(|| crate::finalize::seal(recorder))
 }
 
@@ -238,6 +239,7 @@ fn seal(recorder: &'static Recorder) -> Profile {
 extern "C" fn at_exit() {
     let mut control = control();
     let Some(recorder) = current() else { return };
+    recorder.stop_beats();
     if control.profile.is_none() {
         note_cost(recorder);
         control.profile = Some(seal(recorder));
