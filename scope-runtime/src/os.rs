@@ -28,6 +28,17 @@ pub(crate) fn beside_standard_streams(file: File) -> io::Result<File> {
     Ok(file)
 }
 
+/// Whether a file has no name any more; `false` where that cannot be asked.
+pub(crate) fn is_removed(file: &File) -> bool {
+    #[cfg(unix)]
+    return file.metadata().is_ok_and(|file| std::os::unix::fs::MetadataExt::nlink(&file) == 0);
+    #[cfg(not(unix))]
+    {
+        let _ = file;
+        false
+    }
+}
+
 /// The function of this name in the program or a library of it, where there is a loader as Unix has it.
 #[cfg(feature = "mpi")]
 pub(crate) fn function_of_program(name: &std::ffi::CStr) -> Option<std::ptr::NonNull<()>> {

@@ -294,6 +294,8 @@ impl Recorder {
 
     /// Copies the totals that are kept in place of events into the file.
     fn write_totals(&self) {
+        // First, so that of two that do so the later one has the newer totals.
+        let not_appended = lock(&self.not_appended);
         let mut count = 0;
         let mut payload = Fields::default();
         for sink in lock(&self.sinks).iter().filter(|sink| sink.is_folding()) {
@@ -304,7 +306,6 @@ impl Recorder {
                 payload.0.extend(fold.0);
             }
         }
-        let not_appended = lock(&self.not_appended);
         if count == 0 && not_appended.is_empty() {
             return;
         }

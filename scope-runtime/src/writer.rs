@@ -5,7 +5,6 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
@@ -24,12 +23,38 @@ pub(crate) struct Writer {
     path: PathBuf,
     header: &'static Header,
     totals: Mutex<TotalsSlots>,
+    /// Held while a sign of life is written.
+    beating: Mutex<()>,
 }
 
 /// Two slots of `size` bytes each, one after the other.
 struct TotalsSlots {
     address: Mapped,
     size: usize,
+}
+
+impl TotalsSlots {
+    /// Writes a block, which has room, into the slot whose turn it is.
+    fn write(&self, sequence: u64, payload: &[u8]) {
+        let head = BlockHead::of(kind::TOTALS, 0, sequence, &[payload]).to_bytes();
+        assert!(payload.len() + BLOCK_HEAD <= self.size);
+        // SAFETY: the slot is mapped for good, is longer than head and payload, and is written under
+        // the lock only. A head of zeros comes first: half a payload must not look like a whole one.
+        unsafe {
+            let slot = self.address.0.add((sequence % 2) as usize * self.size);
+            slot.write_bytes(0, BLOCK_HEAD);
+            compiler_fence(SeqCst);
+            slot.add(BLOCK_HEAD).copy_from_nonoverlapping(payload.as_ptr(), payload.len());
+            compiler_fence(SeqCst);
+            slot.copy_from_nonoverlapping(head.as_ptr(), BLOCK_HEAD);
+        }
+    }
+
+    /// Leaves nothing behind that a reader would take for a damaged block.
+    fn clear(self) {
+        // SAFETY: both slots are mapped for good, and written under the lock only.
+        unsafe { self.address.0.write_bytes(0, 2 * self.size) };
+    }
 }
 
 /// The address of a mapping that is never undone.
@@ -57,7 +82,7 @@ impl Writer {
                 let header = unsafe { &*address.cast::<Header>() };
                 header.end.store(PAGE, Relaxed);
                 let totals = Mutex::new(TotalsSlots { address: Mapped(std::ptr::null_mut()), size: 0 });
-                Ok(Writer { file, path, header, totals })
+                Ok(Writer { file, path, header, totals, beating: Mutex::default() })
             }
             Err(error) => {
                 let _ = std::fs::remove_file(&path);
@@ -122,41 +147,37 @@ impl Writer {
         let needed = payload.len() + BLOCK_HEAD;
         let mut slots = crate::lock(&self.totals);
         if slots.size < needed {
-            *slots = self.reserve_totals(needed)?;
-        }
-        let head = BlockHead::of(kind::TOTALS, 0, sequence, &[payload]).to_bytes();
-        // SAFETY: the slot is mapped for good, is longer than head and payload, and is written under
-        // the lock only. A head of zeros comes first: half a payload must not look like a whole one.
-        unsafe {
-            let slot = slots.address.0.add((sequence % 2) as usize * slots.size);
-            slot.write_bytes(0, BLOCK_HEAD);
-            compiler_fence(SeqCst);
-            slot.add(BLOCK_HEAD).copy_from_nonoverlapping(payload.as_ptr(), payload.len());
-            compiler_fence(SeqCst);
-            slot.copy_from_nonoverlapping(head.as_ptr(), BLOCK_HEAD);
+            let (larger, place) = self.reserve_totals(needed)?;
+            larger.write(sequence, payload);
+            // Only now: until there is something in the new ones, the old ones count.
+            self.header.totals.store(place, Release);
+            std::mem::replace(&mut *slots, larger).clear();
+        } else {
+            slots.write(sequence, payload);
         }
         Ok(())
     }
 
     /// Makes room for totals of `needed` bytes, for the case that the disk is full later.
     pub(crate) fn prepare_totals(&self, needed: usize) -> io::Result<()> {
-        let mut slots = crate::lock(&self.totals);
-        *slots = self.reserve_totals(needed)?;
+        let (slots, place) = self.reserve_totals(needed)?;
+        self.header.totals.store(place, Release);
+        *crate::lock(&self.totals) = slots;
         Ok(())
     }
 
-    fn reserve_totals(&self, needed: usize) -> io::Result<TotalsSlots> {
+    /// Two slots, and what the header is to say of them.
+    fn reserve_totals(&self, needed: usize) -> io::Result<(TotalsSlots, u64)> {
         let size = needed.next_power_of_two().max(PAGE as usize);
         let at = self.allocate(2 * size as u64, PAGE);
         os::reserve(&self.file, at, 2 * size as u64)?;
         let address = os::map_shared(&self.file, at, 2 * size)?;
-        self.header.totals.store(at + u64::from(size.ilog2()), Release);
-        Ok(TotalsSlots { address: Mapped(address), size })
+        Ok((TotalsSlots { address: Mapped(address), size }, at + u64::from(size.ilog2())))
     }
 
     /// Whether somebody has removed the file: what is written is lost with this process then.
     pub(crate) fn is_removed(&self) -> bool {
-        self.file.metadata().is_ok_and(|file| file.nlink() == 0)
+        os::is_removed(&self.file)
     }
 
     /// Notes calls that went into totals.
@@ -168,6 +189,7 @@ impl Writer {
     ///
     /// Two slots in turn, so that one is whole whenever the process is killed.
     pub(crate) fn beat(&self, now: ClockPair) {
+        let _one_at_a_time = crate::lock(&self.beating);
         let slot = (self.header.last_beat.load(Relaxed) % 2) as usize;
         self.header.beats[slot][0].store(now.ticks, Relaxed);
         self.header.beats[slot][1].store(now.ns.cast_unsigned(), Relaxed);
