@@ -127,6 +127,9 @@ impl Instance {
             }
             if end != PollEnd::Pending {
                 self.end(lane, end);
+            } else if depth_of(lane.token.get()) == 0 {
+                // With nothing left open, the next poll has another one.
+                lane.forget_context();
             }
             // With nothing left open in it, the poll is the innermost frame.
             if depth_of(lane.token.get()) > 0 || !lane.push(pack::LEAVE) {
