@@ -11,6 +11,7 @@ use std::task::{Context, Poll};
 
 use crate::lane::{self, Instance, PollEnd, STATE};
 use crate::region::{self, Region, Site};
+use crate::session;
 
 /// Measures futures.
 pub trait ScopeFuture: Future + Sized {
@@ -31,7 +32,8 @@ pub trait ScopeFuture: Future + Sized {
     /// ```
     #[track_caller]
     fn in_region(self, name: impl AsRef<str>) -> InRegion<Self> {
-        if STATE.load(Relaxed) == lane::OFF {
+        // Where recording pauses, it may go on by the first poll.
+        if STATE.load(Relaxed) == lane::OFF && session::current().is_none() {
             return InRegion::new(self, Region::Code(0), Instance::NONE);
         }
         let code = region::code_of_name(name.as_ref(), Location::caller());

@@ -80,7 +80,8 @@ pub fn init() -> Session {
     }
     let mut control = control();
     control.sessions += 1;
-    if STATE.load(Relaxed) != ON || control.profile.is_some() {
+    // One that was begun goes on, and stays paused where it is.
+    if current().is_none() || control.profile.is_some() {
         let folder = control.folder.take().or_else(environment::output_folder);
         let by_hand = folder.is_none();
         control.begin(folder.unwrap_or_else(environment::default_folder));
@@ -129,6 +130,8 @@ pub fn finalize() -> Profile {
 /// scope_runtime::resume();
 /// ```
 pub fn pause() {
+    // Where nothing was decided yet, that would be done by what is to be left out.
+    recorder();
     let _control = control();
     let _ = STATE.compare_exchange(ON, OFF, Relaxed, Relaxed);
 }
@@ -159,7 +162,8 @@ pub(crate) fn recorder() -> Option<&'static Recorder> {
     current()
 }
 
-fn current() -> Option<&'static Recorder> {
+/// The recorder, where recording has begun; it may be paused.
+pub(crate) fn current() -> Option<&'static Recorder> {
     // SAFETY: the pointer is null or was leaked by `Recorder::start`.
     unsafe { RECORDER.load(Acquire).as_ref() }
 }
