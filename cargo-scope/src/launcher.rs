@@ -37,7 +37,8 @@ impl Launcher {
             None => return Ok(None),
         };
         if let Some(ranks) = ranks {
-            words.extend(["-n".to_string(), ranks.to_string()]);
+            let place = place_of_options(&words);
+            words.splice(place..place, ["-n".to_string(), ranks.to_string()]);
         }
         Ok(Some(Launcher { words }))
     }
@@ -63,7 +64,8 @@ impl Launcher {
             None => host()?,
         };
         let mut words = self.words.clone();
-        words.extend(self.pass_on(variables));
+        let place = place_of_options(&words);
+        words.splice(place..place, self.pass_on(variables));
         let setting = |value: String| OsString::from(format!("target.\"{triple}\".runner={value}"));
         let list = setting(serde_json::to_string(&words).context("failed to write the runner")?);
         if build::accepts(options, std::slice::from_ref(&list))? {
@@ -85,14 +87,25 @@ impl Launcher {
     /// Open MPI gives ranks on other hosts no variables but those that are named; MPICH and Slurm
     /// pass on all of them.
     fn pass_on(&self, variables: &[&str]) -> Vec<String> {
-        let name = Path::new(&self.words[0]).file_name().unwrap_or_default().to_string_lossy();
-        let may_be_open_mpi = ["mpirun", "mpiexec", "orterun"].iter().any(|start| name.starts_with(start));
+        let may_be_open_mpi = is_called(&self.words[0], &["mpirun", "mpiexec", "orterun"]);
         if may_be_open_mpi && is_open_mpi(&self.words[0]) {
             variables.iter().flat_map(|variable| ["-x".to_string(), variable.to_string()]).collect()
         } else {
             Vec::new()
         }
     }
+}
+
+/// Where options are put in: right behind a launcher that is known, since what it starts may follow, such as
+/// `env` or `valgrind`; else at the end.
+fn place_of_options(words: &[String]) -> usize {
+    if is_called(&words[0], &["mpirun", "mpiexec", "orterun", "prterun", "srun"]) { 1 } else { words.len() }
+}
+
+/// Whether the name of the program starts with one of these.
+fn is_called(program: &str, names: &[&str]) -> bool {
+    let name = Path::new(program).file_name().unwrap_or_default().to_string_lossy();
+    names.iter().any(|start| name.starts_with(start))
 }
 
 fn split(command: &str) -> anyhow::Result<Vec<String>> {
@@ -159,6 +172,13 @@ mod tests {
         assert_eq!(words("sh --label 'a b'", Some(4)), ["sh", "--label", "a b", "-n", "4"]);
         assert_eq!(words("/bin/sh -n 2", None), ["/bin/sh", "-n", "2"]);
         assert_eq!(Launcher::choose(None, None).unwrap(), None);
+    }
+
+    #[test]
+    fn options_go_to_the_launcher_and_not_to_what_it_starts() {
+        let words = |command: &str| command.split(' ').map(str::to_string).collect::<Vec<_>>();
+        assert_eq!(place_of_options(&words("/opt/bin/mpirun.openmpi env A=1")), 1);
+        assert_eq!(place_of_options(&words("ssh host mpirun")), 3);
     }
 
     #[test]
