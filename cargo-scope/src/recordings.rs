@@ -99,10 +99,9 @@ pub fn merge(
     ending: Option<Ending>,
     into: &Path,
 ) -> anyhow::Result<Collected> {
-    let mut cuts = Vec::new();
-    let (merger, file, mut notes, mut incomplete) = with_merger(|mut merger| {
+    let (merger, file, mut notes, mut cuts, mut incomplete) = with_merger(|mut merger| {
         let mut file = ProfileWriter::create(into)?;
-        let (mut notes, mut incomplete) = (Vec::new(), false);
+        let (mut notes, mut cuts, mut incomplete) = (Vec::new(), Vec::new(), false);
         for path in paths {
             let recording = match Recording::open(path) {
                 Ok(recording) => recording,
@@ -116,7 +115,7 @@ pub fn merge(
             cuts.extend(cut_timeline(recording.profile()));
             merger.add(path, &recording, &mut file)?;
         }
-        Ok((merger, file, notes, incomplete))
+        Ok((merger, file, notes, cuts, incomplete))
     })?;
     missing_ranks(&merger, &mut notes);
     if let Some(first) = others.first() {

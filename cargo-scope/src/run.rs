@@ -111,7 +111,7 @@ fn write_profile(
     }
     let share = share.with_context(|| report::kept(&folder))?;
     report::remove_or_keep(&folder, share)?;
-    Ok(share)
+    Ok(if found.failures > 0 { Share::None } else { share })
 }
 
 fn merge_and_write(

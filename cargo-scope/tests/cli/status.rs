@@ -105,6 +105,27 @@ fn a_run_that_cannot_be_recorded_fails() {
     }
 }
 
+/// Starts itself once, which cannot record then.
+const PARTLY: &str = "
+    #[scope_runtime::scope]
+    fn step() {}
+    fn main() {
+        step();
+        if std::env::args().len() == 1 {
+            let mut child = std::process::Command::new(std::env::current_exe().unwrap());
+            assert!(child.arg(\"child\").env(\"SCOPE_EVENT_LIMIT\", \"lots\").status().unwrap().success());
+        }
+    }
+";
+
+#[test]
+fn a_run_of_which_a_process_cannot_be_recorded_fails_and_has_the_others() {
+    let project = Project::with_runtime("partly", PARTLY);
+    let ran = run(&mut project.cargo_scope(&["run", "-o", "out"])).ends_with(1);
+    ran.says("1 process could not be recorded");
+    assert_eq!(calls(&project.path("out")), [("step".to_string(), 1)]);
+}
+
 /// Closes its standard output before it records, and prints.
 const CLOSED: &str = "
     unsafe extern \"C\" {
