@@ -166,7 +166,8 @@ fn missing_ranks(merger: &Merger, notes: &mut Vec<String>) {
 fn describe(path: &Path, recording: &Recording, ending: Option<Ending>, notes: &mut Vec<String>) -> bool {
     let (info, profile) = (recording.info(), recording.profile());
     let rank = format!("rank {}", info.rank);
-    let running = !info.sealed && platform::is_running(info.pid);
+    let may_run = !info.sealed && info.is_of_this_host();
+    let running = may_run && platform::is_running(info.pid, info.wall_start_ns);
     if running {
         let pid = info.pid;
         notes.push(format!("{rank}: process {pid} is still recording; this is what it did so far"));

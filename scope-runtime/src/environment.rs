@@ -154,7 +154,14 @@ fn place_from(variable: &dyn Fn(&str) -> Option<String>) -> Result<Place, String
             continue;
         }
         if let Some(rank) = number(rank_name)? {
-            let ranks = number(size_name)?.unwrap_or(1).max(rank.saturating_add(1));
+            // PMIx gives a rank and leaves the size to others.
+            let sizes = LAUNCHERS.iter().filter(|(rank, _)| *rank != SLURM_RANK || is_under_srun(variable));
+            let mut sizes = sizes.map(|(_, size)| number(size));
+            let size = match number(size_name)? {
+                Some(size) => size,
+                None => sizes.find_map(Result::transpose).transpose()?.unwrap_or(1),
+            };
+            let ranks = size.max(rank.saturating_add(1));
             return Ok(Place { rank, ranks });
         }
     }
@@ -185,6 +192,8 @@ mod tests {
         assert_eq!(place_in(&open_mpi), Ok(Place { rank: 2, ranks: 4 }));
         assert_eq!(place_in(&[("PMI_RANK", "3")]), Ok(Place { rank: 3, ranks: 4 }));
         assert_eq!(place_in(&[("SLURM_PROCID", "3")]), Ok(Place { rank: 0, ranks: 1 }));
+        let pmix = [("PMIX_RANK", "0"), ("SLURM_STEP_ID", "0"), ("SLURM_STEP_NUM_TASKS", "8")];
+        assert_eq!(place_in(&pmix), Ok(Place { rank: 0, ranks: 8 }));
         let srun = [("SLURM_PROCID", "3"), ("SLURM_STEP_ID", "0"), ("SLURM_STEP_NUM_TASKS", "8")];
         assert_eq!(place_in(&srun), Ok(Place { rank: 3, ranks: 8 }));
         for (rank, size) in LAUNCHERS.into_iter().filter(|(rank, _)| *rank != SLURM_RANK) {

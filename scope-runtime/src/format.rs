@@ -10,7 +10,7 @@
 //! A pool segment is a run of chunks; a chunk holds the newest events of one lane. When a chunk
 //! is full its events are appended as a block and it is used again, so an event is in a chunk, in
 //! a block, or for a moment in both: `(lane, sequence)` tells that they are the same, and the
-//! longer one counts. All numbers are little-endian.
+//! block counts. All numbers are little-endian.
 
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
@@ -34,8 +34,7 @@ pub(crate) fn totals_slots(word: u64) -> (u64, u64) {
     if at == 0 || bits >= 48 { (0, 0) } else { (at, 1 << bits) }
 }
 
-/// How many segments the pool can have; each is at least as long as all before it together,
-/// up to the share of the live threads.
+/// How many segments the pool can have; each adds a quarter of what there is, up to the share of the live threads.
 pub(crate) const MAX_SEGMENTS: usize = 160;
 
 /// The head of the file as it is mapped. Written by atomics: other threads read it while it

@@ -38,7 +38,7 @@ pub struct Lane {
     pub last_ns: i64,
     /// Whether the thread had ended when recording ended.
     pub ended: bool,
-    /// CPU time of the thread in ns at its end, or when recording ended; `None` when unknown.
+    /// CPU time of the thread in ns at its end; `None` where it had not ended.
     pub cpu_ns: Option<i64>,
 }
 

@@ -271,7 +271,7 @@ impl Recorder {
 
     /// Empties what is full by now and copies the totals that come of it into the file.
     pub(crate) fn settle(&self) {
-        // The drainer makes way, and has nothing half done then.
+        // The drainer makes way, and has no chunk half done then.
         self.settling.store(true, Relaxed);
         let _one_at_a_time = lock(&self.draining);
         self.settling.store(false, Relaxed);

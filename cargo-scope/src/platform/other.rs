@@ -30,6 +30,6 @@ pub(crate) fn link_folder(_: &str, _: &Path) -> io::Result<()> {
 }
 
 /// Not known, so no.
-pub(crate) fn is_running(_: u32) -> bool {
+pub(crate) fn is_running(_: u32, _: i64) -> bool {
     false
 }

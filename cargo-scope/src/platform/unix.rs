@@ -4,6 +4,7 @@ use std::io;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use libc::{c_int, pid_t, sigset_t};
 
@@ -37,21 +38,33 @@ pub(crate) fn link_folder(target: &str, link: &Path) -> io::Result<()> {
     std::os::unix::fs::symlink(target, link)
 }
 
-/// Whether a process with this id lives on this machine. One that has ended and that nobody has asked for its
-/// status does not.
-pub(crate) fn is_running(pid: u32) -> bool {
+/// Whether a process with this id that was there at `since_ns` (ns since the Unix epoch) lives on this machine.
+/// One that has ended and that nobody has asked for its status does not.
+pub(crate) fn is_running(pid: u32, since_ns: i64) -> bool {
     let Ok(pid @ 1..) = pid_t::try_from(pid) else { return false };
     // SAFETY: signal 0 only asks.
     let is_there = unsafe { libc::kill(pid, 0) == 0 };
-    is_there && !is_dead(pid)
+    is_there && !is_dead_or_another(pid, since_ns)
 }
 
-/// Whether only the status of a process is left; `false` where the system does not say so in a file.
-fn is_dead(pid: pid_t) -> bool {
+/// Whether only the status of a process is left, or it began later; `false` where the system does not say so in
+/// files.
+fn is_dead_or_another(pid: pid_t, since_ns: i64) -> bool {
     let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else { return false };
     // The name of the program, in brackets, may hold any letter.
-    let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
-    matches!(state, Some('Z' | 'X'))
+    let Some((_, rest)) = stat.rsplit_once(") ") else { return false };
+    // The third field is the first one here; the 22nd is the begin, in ticks since the system began.
+    let mut fields = rest.split(' ');
+    let is_dead = matches!(fields.next(), Some("Z" | "X"));
+    let begin = fields.nth(18).and_then(|ticks| ticks.parse::<f64>().ok());
+    // SAFETY: a number is asked for.
+    let ticks_per_second = unsafe { libc::sysconf(libc::_SC_CLK_TCK) } as f64;
+    let uptime = std::fs::read_to_string("/proc/uptime");
+    let uptime = uptime.ok().and_then(|text| text.split(' ').next()?.parse::<f64>().ok());
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let begin = begin.zip(uptime).map(|(begin, up)| now.as_secs_f64() - up + begin / ticks_per_second);
+    // Clocks may have been set meanwhile, if not by much.
+    is_dead || begin.is_some_and(|begin| begin > since_ns as f64 / 1e9 + 60.0)
 }
 
 /// Raises `signal` on this process with its default effect.
@@ -242,7 +255,19 @@ fn children_of(pid: pid_t) -> Vec<pid_t> {
 mod tests {
     use std::process::{Command, Stdio};
 
-    use super::is_running;
+    use std::time::{SystemTime, UNIX_EPOCH};
+
+    fn is_running(pid: u32) -> bool {
+        super::is_running(pid, SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as i64)
+    }
+
+    #[test]
+    fn a_process_that_began_later_is_another() {
+        let an_hour_ago =
+            SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as i64 - 3_600_000_000_000;
+        assert!(!super::is_running(std::process::id(), an_hour_ago) || !cfg!(target_os = "linux"));
+        assert!(is_running(std::process::id()));
+    }
 
     #[test]
     fn a_process_whose_status_nobody_has_asked_for_does_not_run() {

@@ -86,6 +86,13 @@ pub struct Info {
     pub damaged: u64,
 }
 
+impl Info {
+    /// Whether it was recorded on this machine, as far as is known.
+    pub fn is_of_this_host(&self) -> bool {
+        self.host.is_empty() || self.host == crate::os::host_name()
+    }
+}
+
 /// A comparison of a rank's clock with that of rank 0, in ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ClockOffset {
