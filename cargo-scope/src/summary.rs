@@ -179,7 +179,7 @@ impl Summary {
         let statistics = self.statistics();
         let rows = self.rows(&statistics, layout);
         let marks_means = if rows.shown.is_empty() {
-            text.push_str("No calls were recorded.\n");
+            text.push_str("There are no calls to show.\n");
             false
         } else {
             let too_short = self.cost.map_or(Vec::new(), |cost| cost.too_short(&self.paths, &statistics));

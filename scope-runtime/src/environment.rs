@@ -38,8 +38,8 @@ pub fn check_environment() -> Result<(), String> {
     settings().map(drop)
 }
 
-/// The text of a variable, unset and empty being the same; one that is no Unicode comes with replacement characters, and so is
-/// refused where a number is wanted.
+/// The text of a variable, unset and empty being the same; one that is no Unicode comes with replacement
+/// characters, and so is refused where a number is wanted.
 fn variable(name: &str) -> Option<String> {
     let value = std::env::var_os(name).filter(|value| !value.is_empty());
     value.map(|value| value.to_string_lossy().into_owned())

@@ -47,11 +47,16 @@ impl LeftOut {
         self.lines.extend(other.lines.into_iter().take(named).map(labelled));
     }
 
-    /// One line per timeline that ends early, one per lane with the two calls at fault, and one for those
-    /// beyond the first ten.
+    /// One line per timeline that ends early, one per lane with the two calls at fault, one for those beyond the
+    /// first ten, and one with the remedy.
     pub fn lines(&self) -> impl Iterator<Item = String> {
         let more = (self.more > 0).then(|| format!("{} more lane(s) are left out", self.more));
-        self.timelines.iter().chain(&self.lines).cloned().chain(more)
+        let remedy = (!self.lines.is_empty()).then(|| {
+            "calls overlap like this where threads or tasks were not told apart, or a region was left out of \
+             turn: with scope-profiler, record with `track_threads=True` or `track_async=True`"
+                .to_owned()
+        });
+        self.timelines.iter().chain(&self.lines).cloned().chain(more).chain(remedy)
     }
 }
 
@@ -72,9 +77,10 @@ mod tests {
         all.join(Some("run"), one.clone());
         all.join(None, one);
         let lines: Vec<_> = all.lines().collect();
-        assert_eq!(lines.len(), 11, "{lines:?}");
+        assert_eq!(lines.len(), 12, "{lines:?}");
         assert!(lines[7].starts_with("run: rank 3: a lane is left out: "), "{lines:?}");
         assert!(lines[8].starts_with("rank 3: a lane is left out: "), "{lines:?}");
         assert_eq!(lines[10], "6 more lane(s) are left out");
+        assert!(lines[11].contains("track_threads=True"), "{lines:?}");
     }
 }

@@ -134,7 +134,7 @@ fn a_lane_that_does_not_nest_is_reported_and_left_out() {
         let mut left_out = LeftOut::default();
         make(&mut left_out);
         let lines: Vec<_> = left_out.lines().collect();
-        assert_eq!(lines.len(), 1, "{lines:?}");
+        assert_eq!(lines.len(), 2, "{lines:?}");
         assert!(lines[0].starts_with("rank 0: a lane is left out: recorded calls are not properly nested"));
     }
     let all = to_pstats(&run(&profile), &Selection::default(), &ProfOptions::default()).unwrap();

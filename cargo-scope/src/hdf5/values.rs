@@ -41,7 +41,14 @@ fn elements(datatype: &DatatypeMessage, data: &[u8]) -> Vec<MetadataValue> {
 fn fixed_size(datatype: &DatatypeMessage, element: &[u8]) -> Option<MetadataValue> {
     match datatype {
         DatatypeMessage::FixedPoint { byte_order, signed, .. } => {
-            Some(MetadataValue::Integer(integer(&big_endian(element, *byte_order), *signed)?))
+            let number = integer(&big_endian(element, *byte_order), *signed)?;
+            // One that is larger than any with a sign keeps its digits.
+            let is_large = !signed && number < 0;
+            Some(if is_large {
+                MetadataValue::Text(number.cast_unsigned().to_string())
+            } else {
+                MetadataValue::Integer(number)
+            })
         }
         // Python's bool is an enumeration over one byte.
         DatatypeMessage::Enum { base, .. } => fixed_size(base, element),
@@ -105,3 +112,20 @@ fn variable_text(reference: &[u8], headers: &mut Headers) -> FormatResult<String
 }
 
 const COLLECTION_HEAD_BYTES: usize = 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_without_sign_is_never_negative() {
+        let read = |datatype: DatatypeMessage, number: u64| fixed_size(&datatype, &number.to_le_bytes());
+        let large = 1_u64 << 63 | 5;
+        assert_eq!(
+            read(DatatypeMessage::u64_type(), large),
+            Some(MetadataValue::Text("9223372036854775813".into()))
+        );
+        assert_eq!(read(DatatypeMessage::u64_type(), 7), Some(MetadataValue::Integer(7)));
+        assert_eq!(read(DatatypeMessage::i64_type(), u64::MAX), Some(MetadataValue::Integer(-1)));
+    }
+}

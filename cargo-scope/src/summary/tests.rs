@@ -212,7 +212,7 @@ fn long_names_keep_both_ends() {
 #[test]
 fn what_is_missing_is_said() {
     let summary = Summary { lost_calls: 1234, faulty_calls: 1, ..Summary::default() };
-    let expected = "No calls were recorded.\n\
+    let expected = "There are no calls to show.\n\
                     ! 1,234 calls are missing: there was no room to record more\n\
                     ! 1 call ended before the start (the clock stepped back), counted as 0 ns\n";
     assert_eq!(summary.render(&Layout::default()), expected);
