@@ -4,7 +4,7 @@ mod inspect;
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, anyhow, bail, ensure};
 
 pub use self::inspect::inspect;
 use crate::cli::{CollectOptions, ExportKind, ExportOptions, SelectionOptions};
@@ -100,7 +100,11 @@ pub fn export(options: &ExportOptions) -> anyhow::Result<()> {
             .with_context(|| format!("failed to make the folder `{}`", folder.display()))?;
     }
     let mut left_out = LeftOut::default();
-    for file in export_runs(options, &runs, &folder, &mut left_out)? {
+    let files = export_runs(options, &runs, &folder, &mut left_out);
+    for file in files.map_err(|error| match error {
+        export::Error::Run { run, source, .. } => in_profile(&paths[run], anyhow!(*source)),
+        other => other.into(),
+    })? {
         say::status("Wrote", format_args!("{}", file.display()));
     }
     left_out.lines().for_each(|line| say::note(format_args!("{line}")));
@@ -112,7 +116,7 @@ fn export_runs(
     runs: &[Run],
     folder: &Path,
     left_out: &mut LeftOut,
-) -> anyhow::Result<Vec<PathBuf>> {
+) -> Result<Vec<PathBuf>, export::Error> {
     let selection = selection(&options.selection);
     let files = match options.kind {
         ExportKind::Prof => {
@@ -157,6 +161,15 @@ fn selection(options: &SelectionOptions) -> Selection {
             (_, true, true) => View::WallByLane,
             _ => View::Busy,
         },
+    }
+}
+
+/// Says which profile it is that something does not fit, where the error does not.
+fn in_profile(path: &Path, error: anyhow::Error) -> anyhow::Error {
+    match error.downcast::<export::Error>() {
+        Ok(error) if error.names_its_subject() => error.into(),
+        Ok(error) => anyhow!("`{}`: {error}", path.display()),
+        Err(other) => other,
     }
 }
 

@@ -169,8 +169,9 @@ pub fn export_merged_flame(
     let mut written = Vec::new();
     for (index, run) in runs.iter().enumerate() {
         let label = &names.labels[index];
-        let selected = Selected::with_paths(run.profile, selection).map_err(|error| error.in_run(label))?;
-        let paths = selected.all_paths().map_err(|error| error.in_run(label))?;
+        let in_run = |error: Error| error.in_run(index, label);
+        let selected = Selected::with_paths(run.profile, selection).map_err(in_run)?;
+        let paths = selected.all_paths().map_err(in_run)?;
         left_out.join(several(runs, label), selected.take_left_out());
         let ranks = selected.ranks.len();
         let title = if ranks == 1 { label.clone() } else { format!("{label}, {ranks} ranks together") };
@@ -215,7 +216,7 @@ fn for_each_rank(
 ) -> Result<(), Error> {
     let names = Names::of(runs)?;
     for (index, run) in runs.iter().enumerate() {
-        let in_run = |error: Error| error.in_run(&names.labels[index]);
+        let in_run = |error: Error| error.in_run(index, &names.labels[index]);
         let selected = Selected::with_paths(run.profile, selection).map_err(in_run)?;
         for &rank in &selected.ranks {
             export(&names, index, rank, &selected).map_err(in_run)?;

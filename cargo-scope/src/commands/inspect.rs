@@ -9,7 +9,7 @@ use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 use terminal_size::terminal_size_of;
 
-use super::{label, latest_profile, open, selection};
+use super::{in_profile, label, latest_profile, open, selection};
 use crate::cli::InspectOptions;
 use crate::cost::RegionCost;
 use crate::export::{self, By, CallStatistics, LeftOut, Selection};
@@ -39,24 +39,34 @@ fn print_tables(options: &InspectOptions, paths: &[PathBuf]) -> anyhow::Result<s
     let mut out = anstream::stdout().lock();
     for (index, path) in paths.iter().enumerate() {
         let (path, profile) = open(path)?;
-        let text = if options.mpi {
-            messages::report(&profile, &export::selected_ranks(&profile, &selection)?)
-        } else if options.cost {
-            cost_report(&path, &profile, &selection)?
-        } else {
-            let summary = summary(options, &path, &profile, &selection)?;
-            let of_ranks = !is_flat(options, &profile) && results::compares_ranks(&summary);
-            let most_rows = Layout::default().max_rows;
-            let width = terminal_size_of(std::io::stdout()).map(|(width, _)| width.0);
-            let layout = Layout { color: true, of_ranks, width, ..layout(options, &profile, most_rows) };
-            summary.render(&layout)
-        };
+        let text = text(options, &path, &profile, &selection).map_err(|error| in_profile(&path, error))?;
         let gap = if index > 0 { "\n" } else { "" };
         if let Err(error) = out.write_all(format!("{gap}{text}").as_bytes()) {
             return Ok(Err(error));
         }
     }
     Ok(out.flush())
+}
+
+/// What is shown of a profile.
+fn text(
+    options: &InspectOptions,
+    path: &Path,
+    profile: &MergedProfile,
+    selection: &Selection,
+) -> anyhow::Result<String> {
+    if options.mpi {
+        return Ok(messages::report(profile, &export::selected_ranks(profile, selection)?));
+    }
+    if options.cost {
+        return cost_report(path, profile, selection);
+    }
+    let summary = summary(options, path, profile, selection)?;
+    let of_ranks = !is_flat(options, profile) && results::compares_ranks(&summary);
+    let most_rows = Layout::default().max_rows;
+    let width = terminal_size_of(std::io::stdout()).map(|(width, _)| width.0);
+    let layout = Layout { color: true, of_ranks, width, ..layout(options, profile, most_rows) };
+    Ok(summary.render(&layout))
 }
 
 fn cost_report(path: &Path, profile: &MergedProfile, selection: &Selection) -> anyhow::Result<String> {
@@ -168,7 +178,8 @@ fn print_json(options: &InspectOptions, paths: &[PathBuf]) -> anyhow::Result<std
     let mut profiles = Vec::new();
     for path in paths {
         let (path, profile) = open(path)?;
-        let summary = summary(options, &path, &profile, &selection)?;
+        let naming = |error| in_profile(&path, error);
+        let summary = summary(options, &path, &profile, &selection).map_err(naming)?;
         let metadata: Map<String, Value> =
             profile.metadata.iter().map(|(key, value)| (key.clone(), json_value(value))).collect();
         let rows = if is_flat(options, &profile) { "regions" } else { "call_paths" };

@@ -91,6 +91,8 @@ pub enum Error {
     /// One of the above, in one of the runs.
     #[error("{label}: {source}")]
     Run {
+        /// Its position among the runs.
+        run: usize,
         /// Label of the run.
         label: String,
         /// The cause.
@@ -99,15 +101,27 @@ pub enum Error {
 }
 
 impl Error {
-    /// Says which run it was; what failed with a file says enough by itself.
-    pub(super) fn in_run(self, label: &str) -> Error {
+    /// Whether the text says by itself what it is about, and not only of a run.
+    pub(crate) fn names_its_subject(&self) -> bool {
         match self {
-            Error::Write { .. }
-            | Error::Run { .. }
+            Error::NoRuns
+            | Error::BadRanks { .. }
             | Error::BadPattern { .. }
             | Error::Read(_)
-            | Error::Sort { .. } => self,
-            error => Error::Run { label: label.to_string(), source: Box::new(error) },
+            | Error::Sort { .. }
+            | Error::Write { .. }
+            | Error::Run { .. } => true,
+            Error::InvalidRank { .. } | Error::NoRegions { .. } | Error::TotalsOnly | Error::Calls { .. } => {
+                false
+            }
         }
+    }
+
+    /// Says which run it was, where the text does not.
+    pub(super) fn in_run(self, run: usize, label: &str) -> Error {
+        if self.names_its_subject() {
+            return self;
+        }
+        Error::Run { run, label: label.to_string(), source: Box::new(self) }
     }
 }

@@ -121,6 +121,32 @@ fn lanes_that_do_not_nest_are_named() {
     }
 }
 
+#[test]
+fn the_profile_that_a_selection_does_not_fit_is_named() {
+    let project = Project::plain("misfit", "fn main() {}");
+    for (name, regions) in [("a.h5", ["step", "solve"]), ("b.h5", ["step", "write"])] {
+        let mut events = Events::default();
+        (events.start_ns, events.duration_ns) = (vec![0, 10], vec![9, 9]);
+        let row =
+            |region: u32| Row { region, events: region as usize..region as usize + 1, ..Row::default() };
+        let (names, rows) = (regions.map(String::from).to_vec(), vec![row(0), row(1)]);
+        let profile = MergedProfile { names, rows, events, ..MergedProfile::default() };
+        hdf5::write(&profile, &project.path(name)).unwrap();
+    }
+    let selections = [
+        (["--include", "solve"], "b.h5", "none of the 2 region(s)"),
+        (["--ranks", "3"], "a.h5", "there is no rank 3"),
+    ];
+    for (selection, file, text) in selections {
+        for command in
+            [&["inspect"][..], &["inspect", "--json"], &["export", "prof", "--label=x", "--label=y"]]
+        {
+            let args = [command, &["a.h5", "b.h5"], &selection].concat();
+            run(&mut project.cargo_scope(&args)).ends_with(1).says(&format!("error: `{file}`: {text}"));
+        }
+    }
+}
+
 /// Which folder was too small, for what.
 #[cfg(unix)]
 #[test]
