@@ -1,10 +1,12 @@
 //! Files that are not what they should be: one clear error, and nothing worse.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use rust_hdf5::format::messages::filter::Filter;
 use rust_hdf5::{FilterPipeline, H5File, H5Group};
 
+use super::headers::Headers;
 use super::{Error, read, write};
 use crate::merged::{Events, MergedProfile, MetadataValue, Row};
 
@@ -113,7 +115,15 @@ fn columns_must_fit_together() {
         file.delete_dataset("events/durations").unwrap();
         group(file, "events").write_vlen_strings("durations", &["1", "2", "3"]).unwrap();
     });
-    assert!(text.starts_with("failed to read events/durations of `FILE`: "), "{text}");
+    let expected = "failed to read events/durations of `FILE`: it has texts where integers are right, so this is no profile";
+    assert!(text.starts_with(expected), "{text}");
+    let numbers = changed(|file| {
+        file.delete_dataset("region_table/names").unwrap();
+        let dataset = group(file, "region_table").new_dataset::<f64>().shape([1]).create("names").unwrap();
+        dataset.write_raw(&[1.0]).unwrap();
+    });
+    let expected = "names of `FILE`: it has floating-point numbers where texts are right";
+    assert!(numbers.contains(expected), "{numbers}");
 }
 
 #[test]
@@ -223,4 +233,37 @@ fn sound_file(calls: usize) -> (tempfile::TempDir, PathBuf, Vec<u8>) {
     write(&profile(calls), &path).unwrap();
     let whole = std::fs::read(&path).unwrap();
     (folder, path, whole)
+}
+
+#[test]
+fn soft_links_are_followed_to_their_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("p.h5");
+    let reference = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data/aggregate.h5");
+    // Groups of both forms.
+    for is_of_reference in [false, true] {
+        if is_of_reference {
+            std::fs::copy(&reference, &path).unwrap();
+        } else {
+            write(&profile(3), &path).unwrap();
+        }
+        let file = H5File::open_rw(&path).unwrap();
+        let links =
+            [("table", "/region_table"), ("names", "table/./names"), ("round", "/round"), ("gone", "no")];
+        for (name, target) in links {
+            file.root_group().create_soft_link(name, target).unwrap();
+        }
+        group(&file, "rank_region_index").create_soft_link("up", "/names").unwrap();
+        file.close().unwrap();
+        let mut headers = Headers::new(File::open(&path).unwrap()).unwrap();
+        let mut messages = |path: &[&str]| {
+            let messages = headers.object(path).unwrap()?;
+            Some(messages.into_iter().map(|message| message.data).collect::<Vec<_>>())
+        };
+        let names = messages(&["region_table", "names"]);
+        assert!(names.is_some() && messages(&["names"]) == names, "{is_of_reference}");
+        assert_eq!(messages(&["rank_region_index", "up"]), names);
+        assert_eq!((messages(&["round"]), messages(&["gone"])), (None, None));
+        read(&path).unwrap();
+    }
 }

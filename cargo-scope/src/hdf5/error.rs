@@ -63,6 +63,21 @@ pub enum Error {
         /// Values that are understood.
         known: &'static str,
     },
+    /// A dataset has values of another kind than it has in any profile.
+    #[error(
+        "failed to read {object} of `{}`: it has {found} where {wanted} are right, so this is no profile of \
+         cargo-scope or scope-profiler; give the `profile.h5` of a run", path.display()
+    )]
+    WrongType {
+        /// The file.
+        path: PathBuf,
+        /// Dataset.
+        object: String,
+        /// What its values are.
+        found: &'static str,
+        /// What they are in a profile.
+        wanted: &'static str,
+    },
     /// A dataset is stored in a way that cannot be decoded here.
     #[error(
         "failed to read {object} of `{}`: {cause}; \

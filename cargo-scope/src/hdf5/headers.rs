@@ -23,7 +23,9 @@ use rust_hdf5::format::messages::{
     MSG_SYMBOL_TABLE,
 };
 use rust_hdf5::format::object_header::{OCHK_SIGNATURE, OHDR_SIGNATURE, ObjectHeader, ObjectHeaderMessage};
-use rust_hdf5::format::superblock::{SuperblockV0V1, SuperblockV2V3, detect_superblock_version};
+use rust_hdf5::format::superblock::{
+    SuperblockV0V1, SuperblockV2V3, SymbolTableCache, detect_superblock_version,
+};
 use rust_hdf5::format::symbol_table::SymbolTableNode;
 use rust_hdf5::format::{BlockReader, FormatContext, FormatError, FormatResult};
 
@@ -32,6 +34,8 @@ const PROBE_BYTES: usize = 8192;
 /// Header blocks and tree nodes looked at per object; real ones have a handful. Bounds the work
 /// that a damaged file can ask for.
 const MAX_BLOCKS: usize = 65_536;
+/// Soft links followed on the way to an object: as many as the HDF5 library follows.
+const MAX_LINKS: usize = 16;
 
 /// A file in which groups can be looked up.
 pub(super) struct Headers {
@@ -129,18 +133,27 @@ impl Headers {
 
     /// All messages of the object at `path`, from the root down; `None` when there is no such object.
     pub(super) fn object(&mut self, path: &[&str]) -> FormatResult<Option<Vec<ObjectHeaderMessage>>> {
-        let mut address = self.root;
-        for name in path {
-            match self.child(address, name)? {
-                Some(child) => address = child,
-                None => return Ok(None),
+        let (mut address, mut links) = (self.root, 0);
+        let mut names: Vec<String> = path.iter().rev().map(ToString::to_string).collect();
+        while let Some(name) = names.pop() {
+            match self.child(address, &name)? {
+                Some(LinkTarget::Hard { address: child }) => address = child,
+                Some(LinkTarget::Soft { target }) if links < MAX_LINKS => {
+                    links += 1;
+                    if target.starts_with('/') {
+                        address = self.root;
+                    }
+                    let steps = target.split('/').filter(|step| !["", "."].contains(step));
+                    names.extend(steps.rev().map(String::from));
+                }
+                _ => return Ok(None),
             }
         }
         self.messages(address).map(Some)
     }
 
-    /// Address of the object that the group at `address` has a hard link `name` to.
-    fn child(&mut self, address: u64, name: &str) -> FormatResult<Option<u64>> {
+    /// What the group at `address` has a link `name` to.
+    fn child(&mut self, address: u64, name: &str) -> FormatResult<Option<LinkTarget>> {
         for message in self.messages(address)? {
             let links = match message.msg_type {
                 MSG_LINK => vec![LinkMessage::decode(&message.data, &self.context)?.0],
@@ -152,17 +165,15 @@ impl Headers {
                 MSG_SYMBOL_TABLE => return self.symbol(&message.data, name),
                 _ => continue,
             };
-            for link in links.into_iter().filter(|link| link.name == name) {
-                if let LinkTarget::Hard { address } = link.target {
-                    return Ok(Some(address));
-                }
+            if let Some(link) = links.into_iter().find(|link| link.name == name) {
+                return Ok(Some(link.target));
             }
         }
         Ok(None)
     }
 
     /// Looks `name` up in the symbol table that `message` points to: all leaves of its tree.
-    fn symbol(&mut self, message: &[u8], name: &str) -> FormatResult<Option<u64>> {
+    fn symbol(&mut self, message: &[u8], name: &str) -> FormatResult<Option<LinkTarget>> {
         let (address_bytes, length_bytes) = self.widths();
         if message.len() < 2 * address_bytes {
             return Err(invalid("symbol table message is too short"));
@@ -182,7 +193,13 @@ impl Headers {
             }
             for entry in SymbolTableNode::decode(&block, address_bytes, length_bytes, u16::MAX)?.entries {
                 if local_heap_get_string(&names, entry.name_offset)? == name {
-                    return Ok(Some(entry.obj_header_addr));
+                    return Ok(Some(match entry.cache {
+                        SymbolTableCache::SoftLink { value_offset } => {
+                            let target = local_heap_get_string(&names, u64::from(value_offset))?;
+                            LinkTarget::Soft { target }
+                        }
+                        _ => LinkTarget::Hard { address: entry.obj_header_addr },
+                    }));
                 }
             }
         }

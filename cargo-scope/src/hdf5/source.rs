@@ -25,6 +25,8 @@ const FILTERS: [u16; 7] = [
     filter::FILTER_SCALEOFFSET,
     filter::FILTER_LZF,
 ];
+const INTEGERS: &str = "integers";
+const TEXTS: &str = "texts";
 /// No filter above makes less than one byte out of this many.
 const LARGEST_RATIO: u64 = 1032;
 
@@ -117,7 +119,7 @@ impl<'a> Source<'a> {
     fn find(&self, object: &str) -> Result<Option<H5Dataset>, Error> {
         match self.file.dataset(object) {
             Ok(dataset) => Ok(Some(dataset)),
-            Err(Hdf5Error::NotFound(_)) => Ok(None),
+            Err(Hdf5Error::NotFound(_) | Hdf5Error::DanglingLink { .. }) => Ok(None),
             Err(e) => Err(self.damaged(object, e)),
         }
     }
@@ -202,11 +204,26 @@ impl<'a> Source<'a> {
         .map_err(|e| self.damaged(object, e))
     }
 
-    /// The dataset at `object`, which can be read.
+    /// The dataset at `object`, of integers that can be read.
     pub(super) fn checked_dataset(&self, object: &str) -> Result<H5Dataset, Error> {
         let dataset = self.dataset(object)?;
         self.checked_len(object, &dataset)?;
+        self.check_type(object, &dataset, INTEGERS)?;
         Ok(dataset)
+    }
+
+    /// An error for values that are of another kind than `wanted`, one of [`INTEGERS`] and [`TEXTS`].
+    fn check_type(&self, object: &str, dataset: &H5Dataset, wanted: &'static str) -> Result<(), Error> {
+        use DatatypeMessage as Type;
+        let found = match dataset.datatype().map_err(|e| self.damaged(object, e))? {
+            Type::FixedPoint { .. } | Type::Enum { .. } | Type::BitField { .. } => INTEGERS,
+            Type::FixedString { .. } | Type::VarLenString { .. } => TEXTS,
+            Type::FloatingPoint { .. } => "floating-point numbers",
+            Type::Compound { .. } => "values of several members",
+            _ => "values of another kind",
+        };
+        let (path, object) = (self.path.to_path_buf(), object.to_string());
+        if found == wanted { Ok(()) } else { Err(Error::WrongType { path, object, found, wanted }) }
     }
 
     /// The chunks of the dataset at `object`; `None` where they are found by its library alone.
@@ -237,6 +254,7 @@ impl<'a> Source<'a> {
     pub(super) fn texts(&self, object: &str) -> Result<Vec<String>, Error> {
         let dataset = self.dataset(object)?;
         let len = self.checked_len(object, &dataset)?;
+        self.check_type(object, &dataset, TEXTS)?;
         self.chunks(object, &dataset)?;
         let texts = dataset.read_strings_lossy().map_err(|e| self.damaged(object, e))?;
         if texts.len() != len {
