@@ -9,7 +9,7 @@ use std::collections::HashSet;
 
 use rust_hdf5::format::btree_v1::ChunkBTreeV1Node;
 use rust_hdf5::format::messages::data_layout::DataLayoutMessage;
-use rust_hdf5::format::messages::filter::reverse_filters_masked_into;
+use rust_hdf5::format::messages::filter::{FILTER_FLETCHER32, apply_filters, reverse_filters_masked_into};
 use rust_hdf5::format::messages::{MSG_DATA_LAYOUT, MSG_FILTER_PIPELINE, MSG_FLAG_SHARED};
 use rust_hdf5::format::{BlockReader, FormatError, FormatResult};
 use rust_hdf5::{ByteOrder, DatatypeMessage, FilterPipeline};
@@ -22,6 +22,7 @@ const DEEPEST: u8 = 16;
 /// A node takes at least so much of the file for each of its children.
 const KEY_BYTES: u64 = 24;
 const VALUE_BYTES: usize = 8;
+const CHECKSUM_BYTES: usize = 4;
 
 /// The chunks of a column of 64-bit integers.
 pub(super) struct Chunks {
@@ -50,8 +51,9 @@ impl Chunks {
     /// is stored in another way.
     ///
     /// # Errors
-    /// When the tree of chunks is damaged. Nothing else looks for trees whose nodes come again and again, so
-    /// this is to be called also where the dataset is read in another way.
+    /// When the tree of chunks is damaged, or a chunk is not what was written. Nothing else looks for trees
+    /// whose nodes come again and again, or at checksums, so this is to be called also where the dataset is
+    /// read in another way.
     pub(super) fn find(
         headers: &mut Headers,
         path: &[&str],
@@ -87,6 +89,9 @@ impl Chunks {
         let mut tree = Tree { headers, len: len as u64, seen: HashSet::new(), keys, places };
         tree.add_places(address, None)?;
         let places = tree.places;
+        if let Some(filters) = &filters {
+            check_sums(headers, filters, &places)?;
+        }
         // A chunk that was never written has a fill value.
         let is_complete = places.iter().all(|place| place.bytes > 0);
         let (&DatatypeMessage::FixedPoint { size: 8, byte_order, .. }, Some(filters), true, [_, 8]) =
@@ -117,6 +122,25 @@ impl Chunks {
         }
         Ok(())
     }
+}
+
+/// Compares chunks with their checksums, which are stored behind them where the last filter makes such.
+fn check_sums(headers: &mut Headers, filters: &FilterPipeline, places: &[Place]) -> FormatResult<()> {
+    let Some((number, last)) = (0_u32..).zip(&filters.filters).last() else { return Ok(()) };
+    if last.id != FILTER_FLETCHER32 {
+        return Ok(());
+    }
+    let checksum = FilterPipeline { filters: vec![last.clone()] };
+    let summed = |place: &&Place| place.bytes > 0 && place.mask >> number & 1 == 0;
+    for place in places.iter().filter(summed) {
+        let stored = headers.read_block(place.address, place.bytes as usize)?;
+        let written = &stored[..stored.len().saturating_sub(CHECKSUM_BYTES)];
+        if apply_filters(&checksum, written)? != stored {
+            let cause = format!("a chunk, at byte {}, is not what its checksum says", place.address);
+            return Err(FormatError::InvalidData(cause));
+        }
+    }
+    Ok(())
 }
 
 /// A tree of chunks while it is walked.

@@ -3,7 +3,8 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use rust_hdf5::format::messages::filter::Filter;
+use rust_hdf5::format::LibverBound;
+use rust_hdf5::format::messages::filter::{FILTER_FLETCHER32, Filter};
 use rust_hdf5::{FilterPipeline, H5File, H5Group};
 
 use super::headers::Headers;
@@ -266,4 +267,31 @@ fn soft_links_are_followed_to_their_end() {
         assert_eq!((messages(&["round"]), messages(&["gone"])), (None, None));
         read(&path).unwrap();
     }
+}
+
+#[test]
+fn a_chunk_that_is_not_what_its_checksum_says_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("p.h5");
+    write(&profile(3), &path).unwrap();
+    let file = H5File::open_rw(&path).unwrap();
+    file.set_libver_bound(LibverBound::Earliest).unwrap();
+    file.delete_dataset("events/durations").unwrap();
+    let sum = Filter { id: FILTER_FLETCHER32, flags: 0, cd_values: Vec::new() };
+    let column = group(&file, "events").new_dataset::<i64>().shape([3]).max_shape(&[None]).chunk(&[3]);
+    let column = column.filter_pipeline(FilterPipeline { filters: vec![sum] }).create("durations").unwrap();
+    let durations = [0x1234_5678_9ABC_i64, 5, 7];
+    column.write_raw(&durations).unwrap();
+    file.close().unwrap();
+    assert_eq!(read(&path).unwrap().events.duration_ns, durations);
+    let mut bytes = std::fs::read(&path).unwrap();
+    let first = durations[0].to_le_bytes();
+    let at = bytes.windows(first.len()).rposition(|window| window == first).unwrap();
+    bytes[at + first.len()] ^= 1;
+    std::fs::write(&path, bytes).unwrap();
+    let error = error(&path);
+    assert!(
+        error.contains("events/durations of `FILE`") && error.contains("is not what its checksum says"),
+        "{error}"
+    );
 }
