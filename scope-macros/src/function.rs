@@ -5,6 +5,7 @@ use quote::{quote, quote_spanned};
 use syn::Error;
 
 use crate::arguments::Arguments;
+use crate::attribute::Attribute;
 use crate::future::{self, AsyncFunction};
 use crate::items::{Body, Item};
 use crate::signature::Signature;
@@ -85,9 +86,9 @@ impl Function<'_> {
         {
             let is_async = |token: &&TokenTree| matches!(token, TokenTree::Ident(word) if word == "async");
             let head = head[..self.item.word()].iter().filter(|token| !is_async(token)).cloned().collect();
-            // Another attribute may look for the word `async`.
-            let stays_async =
-                arguments.stays_async || !self.item.attributes().all(|attribute| attribute.is_inert());
+            // Another attribute may look for the word `async`, and with it `must_use` means what is awaited, too.
+            let leaves_word = |attribute: Attribute| attribute.is_inert() && !attribute.is("must_use");
+            let stays_async = arguments.stays_async || !self.item.attributes().all(leaves_word);
             return AsyncFunction { head, signature, body, stays_async, site, runtime, name }.expand();
         }
         let output = arguments.future.as_ref().and_then(|_| self.signature()?.output);

@@ -23,6 +23,7 @@
 use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
 use quote::{quote, quote_spanned};
 
+use crate::attribute::Attribute;
 use crate::items::Body;
 use crate::signature::{self, Parameter, Signature};
 
@@ -89,13 +90,22 @@ fn take_parameters(parentheses: &Group) -> (Group, TokenStream) {
         // front is called unused, and is used here.
         let shown = name.filter(|name| !name.to_string().starts_with('_'));
         let name = shown.unwrap_or_else(|| Ident::new(&format!("argument{index}"), Span::mixed_site()));
-        list.extend(quote!(#attributes #name #ty,));
-        let keep = is_wild.then(|| quote!(#attributes let #name = #name;));
+        // What is expected is seen where the body's variable is.
+        let of_move = without_expectations(&attributes);
+        list.extend(quote!(#of_move #name #ty,));
+        let keep = is_wild.then(|| quote!(#of_move let #name = #name;));
         moves.extend(quote!(#keep #attributes #[allow(clippy::redundant_locals, clippy::no_effect_underscore_binding)] let #pattern = #name;));
     }
     let mut group = Group::new(Delimiter::Parenthesis, list);
     group.set_span(parentheses.span());
     (group, moves)
+}
+
+/// Attributes but for `#[expect(..)]`.
+fn without_expectations(attributes: &TokenStream) -> TokenStream {
+    let tokens: Vec<TokenTree> = attributes.clone().into_iter().collect();
+    let expects = |tokens: &[TokenTree]| Attribute::of_tokens(tokens).is_some_and(|one| one.is("expect"));
+    tokens.chunks(2).filter(|tokens| !expects(tokens)).flatten().cloned().collect()
 }
 
 /// Whether the type can stand in an expression: `impl Trait` cannot.

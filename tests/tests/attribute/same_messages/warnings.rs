@@ -129,7 +129,21 @@ pub fn fails() -> Result<(), String> {
 #[scope]
 pub fn undocumented() {}
 
+#[scope]
+#[must_use]
+async fn kept(spare: u8) -> u8 {
+    std::future::ready(1).await
+}
+
+#[scope]
+async fn lets_go(#[expect(unused_variables)] x: u8, #[expect(unused_variables)] (y, _): (u8, u8)) {
+    kept(1).await;
+    kept(2);
+    std::future::ready(3).await;
+}
+
 fn main() {
+    drop(lets_go(1, (2, 3)));
     println!("{}", Shed { tools: 2 }.count());
     unused(1);
     unreached();
