@@ -13,7 +13,8 @@
 //! A `tracing` span that was entered more than once is such a call too, its parts are its polls; one
 //! that was entered once is a plain call of its thread.
 
-use std::collections::HashMap;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
 
 use crate::clock::TickScale;
 use crate::profile::RegionId;
@@ -169,7 +170,7 @@ pub(super) struct TaskCollector<'a> {
     /// The lane that is replayed, and its calls so far.
     lane: u32,
     calls: u32,
-    open: Vec<Frame>,
+    open: Frames,
     aside: SetAside<Suspended>,
     /// Begins of calls directly in spans that are open for the first time, by the span's position in
     /// `open`.
@@ -220,6 +221,58 @@ enum Caller {
 enum Frame {
     Poll { instance: u32, start_ns: i64 },
     Call { index: u32, region: u32, aside: Option<Aside>, start_ns: i64, is_span: bool },
+}
+
+/// What is open on a lane, the innermost last.
+#[derive(Default)]
+struct Frames {
+    all: Vec<Frame>,
+    /// Positions of polls.
+    polls: Vec<usize>,
+    /// Positions of polls and of spans.
+    named: Vec<usize>,
+}
+
+impl Frames {
+    fn push(&mut self, frame: Frame) {
+        let position = self.all.len();
+        if frame.is_poll() {
+            self.polls.push(position);
+        }
+        if frame.is_poll() || matches!(frame, Frame::Call { is_span: true, .. }) {
+            self.named.push(position);
+        }
+        self.all.push(frame);
+    }
+
+    fn pop(&mut self) -> Option<Frame> {
+        let popped = self.all.pop();
+        for positions in [&mut self.polls, &mut self.named] {
+            positions.pop_if(|position| *position == self.all.len());
+        }
+        popped
+    }
+
+    fn last(&self) -> Option<&Frame> {
+        self.all.last()
+    }
+
+    fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    /// The innermost poll and the spans in it, from the outside in; all spans where nothing is polled.
+    fn around(&self) -> impl Iterator<Item = &Frame> {
+        let innermost = self.polls.last().copied().unwrap_or(0);
+        let from = self.named.partition_point(|position| *position < innermost);
+        self.named[from..].iter().map(|position| &self.all[*position])
+    }
+}
+
+impl Frame {
+    fn is_poll(&self) -> bool {
+        matches!(self, Frame::Poll { .. })
+    }
 }
 
 /// What was set aside: a call, or a later part of a span, which is an instance.
@@ -291,19 +344,10 @@ impl<'a> TaskCollector<'a> {
         })
     }
 
-    fn polled(&self) -> Option<u32> {
-        self.open.iter().rev().find_map(|frame| match *frame {
-            Frame::Poll { instance, .. } => Some(instance),
-            Frame::Call { .. } => None,
-        })
-    }
-
     /// The innermost instance, or span that may be one.
     fn around(&mut self) -> Option<Caller> {
-        let is_poll = |frame: &Frame| matches!(frame, Frame::Poll { .. });
-        let from = self.open.iter().rposition(is_poll).unwrap_or(0);
         let mut around = None;
-        for frame in &self.open[from..] {
+        for frame in self.open.around() {
             match *frame {
                 Frame::Poll { instance, .. } => around = Some(Caller::Instance(instance)),
                 Frame::Call { index, is_span: true, .. } => {
@@ -321,7 +365,7 @@ impl<'a> TaskCollector<'a> {
     fn begin_plain(&mut self, start_ns: i64) {
         match self.open.last() {
             Some(Frame::Call { is_span: true, .. }) => self.in_spans.push((self.open.len() - 1, start_ns)),
-            Some(_) if self.polled().is_some() => {
+            Some(_) if !self.open.polls.is_empty() => {
                 let caller = self.caller().expect("a frame is open");
                 self.found.plain.entry(caller).or_default().push(start_ns);
             }
@@ -351,7 +395,7 @@ impl<'a> TaskCollector<'a> {
         let start_ns = self.scale.ns(at);
         self.begin_plain(start_ns);
         let index = self.next_call();
-        if self.open.is_empty() && self.started_at != 0 {
+        if self.open.len() == 0 && self.started_at != 0 {
             let (call, position) = (CallRef { lane: self.lane, index }, self.started_at);
             self.found.started.push(Started { call, instance: None, position });
         }
@@ -404,7 +448,7 @@ impl Visitor for TaskCollector<'_> {
     }
 
     fn end_part(&mut self, instance: u64, at: u64) {
-        if matches!(self.open.last(), Some(Frame::Poll { .. })) {
+        if self.open.last().is_some_and(Frame::is_poll) {
             return self.leave(at, Cut::No);
         }
         let Some((call, end_ns)) = self.close_part(at) else { return };
@@ -451,9 +495,8 @@ impl Visitor for TaskCollector<'_> {
     }
 
     fn leave(&mut self, at: u64, cut: Cut) {
-        if let Some(Frame::Poll { instance, start_ns }) =
-            self.open.pop_if(|f| matches!(f, Frame::Poll { .. }))
-        {
+        if let Some(&Frame::Poll { instance, start_ns }) = self.open.last() {
+            self.open.pop();
             let end_ns = self.scale.ns(at);
             self.found.instances[instance as usize].ended &= cut != Cut::Open;
             return self.add_poll(instance, start_ns, end_ns, end_ns - start_ns);
@@ -513,8 +556,9 @@ impl Visitor for TaskCollector<'_> {
 
     fn resume(&mut self, instance: u64, at: u64) {
         let start_ns = self.scale.ns(at);
-        let frame = self.aside.pop(instance).map(|suspended| suspended.frame(start_ns));
-        self.open.extend(frame);
+        if let Some(suspended) = self.aside.pop(instance) {
+            self.open.push(suspended.frame(start_ns));
+        }
     }
 
     fn end_aside(&mut self, instance: u64, span: Option<u64>, at: u64) {
@@ -652,8 +696,40 @@ struct Lanes<'a> {
     run_of: &'a [Option<RunId>],
     plain: &'a HashMap<Caller, Vec<i64>>,
     around_span: &'a HashMap<CallRef, Option<Caller>>,
-    /// Below each caller the lanes in use, the caller's own first, and until when.
-    of: HashMap<Caller, Vec<(TaskId, i64)>>,
+    of: HashMap<Caller, LanesBelow>,
+}
+
+/// The lanes below a caller.
+struct LanesBelow {
+    /// The caller's own, and until when it is in use.
+    own: (TaskId, i64),
+    /// Others in use, by when they become free.
+    busy: BinaryHeap<Reverse<(i64, TaskId)>>,
+    free: BinaryHeap<Reverse<TaskId>>,
+}
+
+impl LanesBelow {
+    fn new(own: TaskId) -> LanesBelow {
+        LanesBelow { own: (own, i64::MIN), busy: BinaryHeap::new(), free: BinaryHeap::new() }
+    }
+
+    /// The first lane that is free when `call` begins, the caller's own only if the call `fits_own`; else
+    /// `next`. To be asked in order of begins.
+    fn take(&mut self, call: &Run, fits_own: bool, next: TaskId) -> TaskId {
+        if fits_own && self.own.1 <= call.start_ns {
+            self.own.1 = call.end_ns;
+            return self.own.0;
+        }
+        while let Some(&Reverse((until, lane))) = self.busy.peek()
+            && until <= call.start_ns
+        {
+            self.busy.pop();
+            self.free.push(Reverse(lane));
+        }
+        let lane = self.free.pop().map_or(next, |Reverse(lane)| lane);
+        self.busy.push(Reverse((call.end_ns, lane)));
+        lane
+    }
 }
 
 impl Lanes<'_> {
@@ -666,7 +742,7 @@ impl Lanes<'_> {
             let instance = &self.instances[index as usize];
             let call = tasks.runs[run as usize];
             let next = TaskId(tasks.tasks.len() as u32);
-            let task = self.lane_for(instance, &call, tasks).unwrap_or(next);
+            let task = self.lane_for(instance, &call, tasks, next).unwrap_or(next);
             if task == next {
                 let Run { region, start_ns, end_ns, .. } = call;
                 let (last_lane, executor_id) = (instance.last.1, instance.executor_id);
@@ -709,12 +785,11 @@ impl Lanes<'_> {
         }
     }
 
-    /// The lane below its caller where `call` fits; `None` when it needs a new one, which is noted.
-    fn lane_for(&mut self, instance: &Instance, call: &Run, tasks: &Tasks) -> Option<TaskId> {
+    /// The lane below its caller where `call` fits, `next` when it needs a new one; `None` without a caller.
+    fn lane_for(&mut self, instance: &Instance, call: &Run, tasks: &Tasks, next: TaskId) -> Option<TaskId> {
         let caller = instance.parent?;
         let around = &tasks.runs[self.around(instance)?.0 as usize];
         let own = around.task?;
-        let lanes = self.of.entry(caller).or_insert_with(|| vec![(own, i64::MIN)]);
         let plain = self.plain.get(&caller).map_or(&[][..], Vec::as_slice);
         let next_plain = plain.partition_point(|&start_ns| start_ns < call.start_ns);
         // What else is in a span that is a plain call is not known.
@@ -722,17 +797,37 @@ impl Lanes<'_> {
         let fits_own = !in_plain_span
             && call.end_ns <= around.end_ns
             && plain.get(next_plain).is_none_or(|&start_ns| start_ns >= call.end_ns);
-        let free =
-            lanes.iter_mut().enumerate().find(|(at, lane)| lane.1 <= call.start_ns && (*at > 0 || fits_own));
-        match free {
-            Some((_, lane)) => {
-                lane.1 = call.end_ns;
-                Some(lane.0)
-            }
-            None => {
-                lanes.push((TaskId(tasks.tasks.len() as u32), call.end_ns));
-                None
-            }
+        let lanes = self.of.entry(caller).or_insert_with(|| LanesBelow::new(own));
+        Some(lanes.take(call, fits_own, next))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_get_the_first_lane_that_is_free() {
+        let (mut random, mut start_ns) = (1_u32, 0);
+        let mut below = |bound: u32| {
+            random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (random >> 16) % bound
+        };
+        let mut lanes = LanesBelow::new(TaskId(0));
+        // Until when each is in use, the caller's own first.
+        let mut expected: Vec<i64> = vec![i64::MIN];
+        for index in 0..5000 {
+            start_ns += i64::from(below(3));
+            let (end_ns, fits_own) = (start_ns + i64::from(below(40)), below(4) == 0);
+            let call = CallRef { lane: 0, index };
+            let call = Run { start_ns, end_ns, ..Run::of(call, RegionId(0)) };
+            let next = expected.len();
+            let is_free = |at: usize| expected[at] <= start_ns && (at > 0 || fits_own);
+            let lane = (0..next).find(|&at| is_free(at)).unwrap_or(next);
+            expected.resize(expected.len().max(lane + 1), 0);
+            expected[lane] = end_ns;
+            assert_eq!(lanes.take(&call, fits_own, TaskId(next as u32)), TaskId(lane as u32), "call {index}");
         }
+        assert!(expected.len() > 10, "{}", expected.len());
     }
 }
