@@ -271,7 +271,7 @@ fn json_rows(
             "busy_ns": (!regions_only).then_some(of.busy_ns),
             "total_ns": of.total_ns,
             "self_ns": of.self_ns,
-            "mean_ns": (of.calls > 0).then(|| of.total_ns as f64 / of.calls as f64),
+            "mean_ns": of.mean_ns(),
             "min_ns": (of.calls > 0).then_some(of.min_ns),
             "max_ns": (of.calls > 0).then_some(of.max_ns),
             "rank_min_ns": of.rank_min_ns,

@@ -23,15 +23,11 @@ impl Names {
     /// When there are none.
     pub(super) fn of(runs: &[Run<'_>]) -> Result<Names, Error> {
         let labels: Vec<_> = runs.iter().map(|run| run.label.clone()).collect();
-        let labels = unique(&labels, str::to_string, |label, number| format!("{label} ({number})"));
+        let labels = unique(&labels);
         let slugs = match runs.len() {
             0 => return Err(Error::NoRuns),
             1 => vec![String::new()],
-            _ => {
-                let slugs: Vec<_> = labels.iter().map(|label| slug(label)).collect();
-                // Some file systems take `A` and `a` for one name.
-                unique(&slugs, str::to_lowercase, |slug, number| format!("{slug}_{number}"))
-            }
+            _ => slugs(runs, &labels),
         };
         Ok(Names { labels, slugs })
     }
@@ -51,24 +47,39 @@ impl Names {
     }
 }
 
-/// `names` with a number added to each that was there before, so that all differ, compared as
-/// `key` says. A number never makes a name that another one has by itself.
-fn unique(
-    names: &[String],
-    key: impl Fn(&str) -> String,
-    numbered: impl Fn(&str, u32) -> String,
-) -> Vec<String> {
-    let given: HashSet<_> = names.iter().map(|name| key(name)).collect();
+/// `labels` with a number added to each that was there before, so that all differ. A number never makes a
+/// label that another one has by itself.
+fn unique(labels: &[String]) -> Vec<String> {
+    let given: HashSet<_> = labels.iter().collect();
     let mut used = HashSet::new();
-    let mut unused = |name: &String| {
-        if used.insert(key(name)) {
-            return name.clone();
-        }
-        let mut candidates = (2..).map(|number| numbered(name, number));
-        let free = candidates.find(|name| !given.contains(&key(name)) && used.insert(key(name)));
-        free.unwrap_or_default()
+    let mut unused = |label: &String| {
+        let numbered = (2..).map(|number| format!("{label} ({number})")).filter(|one| !given.contains(one));
+        let mut candidates = std::iter::once(label.clone()).chain(numbered);
+        candidates.find(|candidate| used.insert(candidate.clone())).unwrap_or_default()
     };
-    names.iter().map(&mut unused).collect()
+    labels.iter().map(&mut unused).collect()
+}
+
+/// A part of a file name for each run, with numbers where files of two of them, or of their ranks, would have
+/// one name.
+fn slugs(runs: &[Run<'_>], labels: &[String]) -> Vec<String> {
+    let mut used = HashSet::new();
+    let mut unused = |(run, label): (&Run<'_>, &String)| {
+        let wanted = slug(label);
+        let numbered = (2..).map(|number| format!("{wanted}_{number}"));
+        let mut candidates = std::iter::once(wanted.clone()).chain(numbered);
+        let names = |slug: &str| {
+            // Some file systems take `A` and `a` for one name.
+            let slug = slug.to_lowercase();
+            let ranks = (0..run.profile.ranks()).map(|rank| format!("{slug}_rank{rank}"));
+            ranks.chain([slug.clone()]).collect::<Vec<_>>()
+        };
+        let free = candidates.find(|slug| !names(slug).iter().any(|name| used.contains(name)));
+        let free = free.unwrap_or_default();
+        used.extend(names(&free));
+        free
+    };
+    runs.iter().zip(labels).map(&mut unused).collect()
 }
 
 /// File names have a limit, of 255 bytes on most systems.
@@ -114,7 +125,7 @@ pub(super) fn write_file(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::merged::MergedProfile;
+    use crate::merged::{MergedProfile, Row};
 
     fn files(labels: &[&str]) -> Vec<String> {
         let profile = MergedProfile::default();
@@ -143,8 +154,22 @@ mod tests {
         assert_eq!(names[0], format!("out/a.b_{}_rank3.prof", expected[0]));
         assert_eq!(names[4], "out/a.b_run_rank3.prof");
         let labels: Vec<_> = labels.iter().map(|label| label.to_string()).collect();
-        let unique = unique(&labels, str::to_string, |label, number| format!("{label} ({number})"));
-        assert_eq!(unique, ["a b", "a_b", "a b (3)", "a b (2)", "✓✓", "/", "A B"]);
+        assert_eq!(unique(&labels), ["a b", "a_b", "a b (3)", "a b (2)", "✓✓", "/", "A B"]);
+    }
+
+    #[test]
+    fn the_file_of_a_rank_is_not_that_of_another_run() {
+        let rows = vec![Row { rank: 1, ..Row::default() }];
+        let profile = MergedProfile { rows, ..MergedProfile::default() };
+        let labels = ["x_RANK1", "x", "x_rank0", "x_2_rank1", "x"];
+        let runs: Vec<_> =
+            labels.iter().map(|label| Run { label: label.to_string(), profile: &profile }).collect();
+        let names = Names::of(&runs).unwrap();
+        let file = |run, rank| names.file(Path::new("p"), run, rank, "svg").to_string_lossy().to_lowercase();
+        let of_run = |run| [None, Some(0), Some(1)].map(|rank| file(run, rank));
+        let all: HashSet<_> = (0..labels.len()).flat_map(of_run).collect();
+        assert_eq!(all.len(), 3 * labels.len(), "{all:?}");
+        assert_eq!(file(1, None), "p_x_2.svg");
     }
 
     #[test]

@@ -93,9 +93,9 @@ impl CallStatistics {
         }
     }
 
-    /// Mean duration in whole ns; 0 without calls.
-    pub fn mean_ns(&self) -> i64 {
-        self.total_ns / i64::try_from(self.calls).unwrap_or(i64::MAX).max(1)
+    /// Mean duration in ns; `None` without calls.
+    pub fn mean_ns(&self) -> Option<f64> {
+        (self.calls > 0).then(|| self.total_ns as f64 / self.calls as f64)
     }
 }
 
@@ -506,7 +506,7 @@ mod tests {
         // 100 against a mean of 60.
         assert!((main.imbalance_percent - 200.0 / 3.0).abs() < 1e-12, "{main:?}");
         assert_eq!((walk.ranks, walk.calls, walk.total_ns, walk.inclusive_ns), (1, 3, 70, 60));
-        assert_eq!((walk.min_ns, walk.max_ns, walk.mean_ns()), (10, 50, 23));
+        assert_eq!((walk.min_ns, walk.max_ns, walk.mean_ns()), (10, 50, Some(70.0 / 3.0)));
         let spread = walk.spread.unwrap();
         assert_eq!((spread.start_ns, spread.first_ns, spread.last_ns, spread.coverage_ns), (10, 50, 10, 60));
         assert_eq!((spread.p50_ns, spread.p95_ns, spread.p99_ns), (10.0, 46.0, 49.2));

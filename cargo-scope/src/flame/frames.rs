@@ -67,7 +67,11 @@ impl Frames {
     /// Widths and depths, nothing drawn yet.
     fn all(paths: &NamedPaths) -> Frames {
         let nodes = paths.paths.nodes();
-        let mut width_ns: Vec<u64> = nodes.iter().map(|node| node.self_ns.max(0) as u64).collect();
+        let own_ns = || nodes.iter().map(|node| node.self_ns.max(0) as u64);
+        // A file may claim more than 292 years: then the shares are right, and not the times.
+        let whole_ns: u128 = own_ns().map(u128::from).sum();
+        let halved = (u128::BITS - whole_ns.leading_zeros()).saturating_sub(i64::BITS - 1);
+        let mut width_ns: Vec<u64> = own_ns().map(|ns| ns >> halved).collect();
         let mut total_ns = 0;
         // Parents come before their children, so this goes from the leaves up.
         for (index, node) in nodes.iter().enumerate().rev() {

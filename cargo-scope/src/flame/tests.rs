@@ -251,6 +251,19 @@ fn an_empty_profile_says_why() {
 }
 
 #[test]
+fn more_time_than_there_can_be_leaves_a_sound_picture() {
+    let mut paths = PathTree::default();
+    for region in 0..4 {
+        let path = paths.step(None, RegionId(region));
+        paths.add_call(path, i64::MAX, i64::MAX, false);
+    }
+    let paths = NamedPaths::new(["a", "b", "c", "d"].map(String::from).to_vec(), paths);
+    let widths: Vec<_> = shown(&svg(&paths, &FlameOptions::default())).iter().map(|one| one.width).collect();
+    let quarter = i64::MAX as u64 / 4;
+    assert_eq!(widths.iter().filter(|width| **width == quarter).count(), 4, "{widths:?}");
+}
+
+#[test]
 fn a_clock_that_stepped_back_leaves_a_sound_picture() {
     let mut paths = small();
     let main = paths.paths.step(None, RegionId(0));

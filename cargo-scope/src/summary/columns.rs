@@ -139,7 +139,7 @@ impl Column {
             Column::Busy | Column::Share => Some(row.busy_ns as f64),
             Column::Total => Some(row.total_ns as f64),
             Column::SelfTime => Some(row.self_ns as f64),
-            Column::Mean => of_calls(row.mean_ns()),
+            Column::Mean => row.mean_ns(),
             Column::Min => of_calls(row.min_ns),
             Column::Max => of_calls(row.max_ns),
             Column::First => spread(|spread| spread.first_ns as f64),
@@ -263,5 +263,9 @@ mod tests {
         assert_eq!(Order::Name.places(&paths, &rows), [2, 0, 1]);
         assert_eq!(Order::Start.places(&paths, &rows), [1, 2, 0]);
         assert_eq!(Order::Column(Column::Calls).places(&paths, &rows), [2, 0, 1]);
+        let row = |calls, total_ns| CallStatistics { calls, total_ns, ..CallStatistics::default() };
+        let rows = [row(3, 5), row(0, 9), row(2, 3)];
+        assert_eq!(Order::Column(Column::Mean).places(&paths, &rows), [0, 2, 1]);
+        assert_eq!(Column::Mean.cell(&rows[0], 9), "2 ns");
     }
 }
