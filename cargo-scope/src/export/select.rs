@@ -97,17 +97,17 @@ impl<'a> Selected<'a> {
         };
         let rows = order.iter().filter_map(|&region| self.rows.get(&(rank, region)));
         let mut rows: Vec<usize> = rows.copied().collect();
-        // Recorded parents are known only as long as all calls are there, so the hidden ones are
-        // taken out afterwards.
         let is_kept = |row: &usize| self.kept[self.profile.rows[*row].region as usize];
         let by_lane = self.view == View::WallByLane;
         if by_lane || !columns.has(CallColumn::Parent) {
             rows.retain(is_kept);
         }
-        let region = |&row: &usize| {
-            let Row { region, events, .. } = &self.profile.rows[row];
+        // Recorded parents are known only as long as all calls are there, so the hidden ones are
+        // taken out afterwards.
+        let region = |row: &usize| {
+            let Row { region, events, .. } = &self.profile.rows[*row];
             let name = &self.profile.names[*region as usize];
-            StoredRegion { name, calls: events.clone(), starts: &starts[row] }
+            StoredRegion { name, calls: events.clone(), starts: &starts[*row], is_hidden: !is_kept(row) }
         };
         let regions: Vec<_> = rows.iter().map(region).collect();
         let options = Options { ids: !by_lane, known, ..Options::default() };

@@ -1,5 +1,5 @@
 use super::*;
-use crate::merged::{Aggregate, Events, Row};
+use crate::merged::{Aggregate, Events, Row, TaskRow};
 
 /// ```text
 /// rank 0  a [0 ............. 100]     rank 1  a [50,60]
@@ -73,6 +73,40 @@ fn hidden_calls_give_their_time_to_the_nearest_kept_one() {
             let all = to_pstats(&run(&profile), &selection, &ProfOptions::default()).unwrap();
             assert_eq!(entries(&all[0]), expected);
         }
+    }
+}
+
+#[test]
+fn hidden_calls_are_no_obstacle_where_intervals_decide() {
+    let mut profile = profile();
+    // `b` ends behind `a`, and no ids say what is right.
+    profile.events.duration_ns[0] = 200;
+    profile.events.call_ids = Some(vec![-1; 4]);
+    profile.events.parent_ids = Some(vec![-1; 4]);
+    let all = to_pstats(&run(&profile), &select(&[], &["b"]), &ProfOptions::default()).unwrap();
+    let expected = [("a", 90, 100), ("a > c", 10, 10), ("<run rank 0>", 0, 100)];
+    assert_eq!(entries(&all[0]), named(&expected));
+    let (paths, statistics) =
+        statistics(&profile, &select(&[], &["b"]), By::Path, &mut LeftOut::default()).unwrap();
+    let found: Vec<_> =
+        statistics.iter().map(|of| (of.calls, of.self_ns, of.spread.map(|spread| spread.p50_ns))).collect();
+    assert_eq!(paths.names, ["a", "c"]);
+    assert_eq!(found, [(2, 100, Some(55.0)), (1, 10, Some(10.0))]);
+}
+
+/// As the Python package writes them for regions of a compiled library, or a rank without a call graph.
+#[test]
+fn wall_time_is_found_where_calls_have_no_ids_of_their_own() {
+    let mut profile = profile();
+    profile.tasks = Some(vec![TaskRow::default()]);
+    let selection = Selection { view: View::Wall, ..Selection::default() };
+    let expected = [("a", 20, 100), ("a > b", 70, 80), ("a > b > c", 10, 10)];
+    let no_ids = [None, Some(vec![-1, 0, 1, 0]), Some(vec![1, 1, 2, 0]), Some(vec![-1; 4])];
+    for ids in no_ids {
+        profile.events.parent_ids = ids.as_ref().map(|_| vec![-1, -1, 0, -1]);
+        profile.events.call_ids = ids;
+        let all = to_pstats(&run(&profile), &selection, &ProfOptions::default()).unwrap();
+        assert_eq!(entries(&all[0])[..3], named(&expected), "{:?}", profile.events.call_ids);
     }
 }
 

@@ -50,7 +50,7 @@ struct WallCall {
 }
 
 /// The call paths of a rank by wall time, region ids being those of the profile's names. The own time
-/// of a call is what no child of it covers. `None` when the calls have no ids to tell parents by.
+/// of a call is what no child of it covers. `None` when not all calls have ids of their own to tell parents by.
 pub(super) fn wall_paths(profile: &MergedProfile, rank: u32) -> Option<PathTree> {
     let mut calls = calls_by_id(profile, rank)?;
     cover(&mut calls);
@@ -85,6 +85,11 @@ fn calls_by_id(profile: &MergedProfile, rank: u32) -> Option<Vec<WallCall>> {
     let mut order: Vec<(i64, u32, usize)> =
         rows.flat_map(|row| row.events.clone().map(|event| (ids[event], row.region, event))).collect();
     order.sort_unstable();
+    let is_unclear =
+        order.first().is_some_and(|(id, ..)| *id < 0) || order.windows(2).any(|two| two[0].0 == two[1].0);
+    if is_unclear {
+        return None;
+    }
     let position: HashMap<i64, u32> = order.iter().zip(0..).map(|(&(id, ..), index)| (id, index)).collect();
     let call = |&(_, region, event): &(i64, u32, usize)| {
         let start_ns = events.start_ns[event];

@@ -130,7 +130,12 @@ fn check_nesting(profile: &MergedProfile, calls: &mut FileCalls<'_>) {
             rows.iter().map(|row| Starts::find(calls, row.events.clone()).unwrap()).collect();
         let regions = rows.iter().zip(&starts);
         let regions: Vec<_> = regions
-            .map(|(row, starts)| StoredRegion { name: "region", calls: row.events.clone(), starts })
+            .map(|(row, starts)| StoredRegion {
+                name: "region",
+                calls: row.events.clone(),
+                starts,
+                is_hidden: false,
+            })
             .collect();
         for memory in [96 << 20, 1 << 16] {
             let options = Options { memory, ..Options::default() };

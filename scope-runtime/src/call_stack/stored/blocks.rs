@@ -61,13 +61,18 @@ pub(super) struct RunStart {
 }
 
 impl Starts {
+    /// Those of no calls.
+    pub(super) fn none() -> Starts {
+        Starts { first_ns: None, runs: Some(Vec::new()) }
+    }
+
     /// Looks at the starts of these calls, which are those of one region.
     ///
     /// # Errors
     /// When they cannot be read.
     pub fn find<S: StoredCalls>(source: &mut S, calls: Range<usize>) -> Result<Starts, S::Error> {
         let has_differences = source.has_differences();
-        let mut starts = Starts { first_ns: None, runs: Some(Vec::new()) };
+        let mut starts = Starts::none();
         let (mut values, mut before_ns) = (Vec::new(), 0);
         let read_ahead = READ_AHEAD.max(source.block());
         for part in parts(calls.clone(), read_ahead) {

@@ -86,6 +86,9 @@ pub struct StoredRegion<'a> {
     pub calls: Range<usize>,
     /// What [`Starts::find`] found of them.
     pub starts: &'a Starts,
+    /// Whether its calls are left out where the intervals decide which call is inside which. Where recorded
+    /// ids decide, they are needed to know their children's place.
+    pub is_hidden: bool,
 }
 
 /// How calls are taken.
@@ -164,9 +167,9 @@ impl<E> From<E> for StoredError<E> {
 ///
 /// # Errors
 /// When the calls cannot be read, are too many, or cannot be sorted.
-pub fn nest_stored_calls<S: StoredCalls>(
+pub fn nest_stored_calls<'a, S: StoredCalls>(
     source: &mut S,
-    regions: &[StoredRegion<'_>],
+    regions: &[StoredRegion<'a>],
     options: &Options,
     visitor: &mut impl CallVisitor,
 ) -> Result<Nested, StoredError<S::Error>> {
@@ -185,11 +188,17 @@ pub fn nest_stored_calls<S: StoredCalls>(
             return Ok(Nested { paths, errors: Vec::new(), known });
         }
     }
+    let none = &Starts::none();
+    let shown = |region: &StoredRegion<'a>| match region.is_hidden {
+        true => StoredRegion { calls: 0..0, starts: none, ..region.clone() },
+        false => region.clone(),
+    };
+    let regions: Vec<_> = regions.iter().map(shown).collect();
     let mut left_out = options.known.clone().unwrap_or_default().left_out;
     let mut all_errors = Vec::new();
     loop {
         visitor.begin();
-        let mut reader = Reader::new(source, regions, false);
+        let mut reader = Reader::new(source, &regions, false);
         let windows = Windows::new(&mut reader, options.memory, intervals::tie)?;
         let (paths, errors) = intervals::nest(&mut reader, windows, &left_out, visitor)?;
         if errors.is_empty() {

@@ -129,8 +129,14 @@ fn nest(regions: &[Region], columns: &mut Columns, options: &Options) -> (Nested
     let ranges: Vec<_> = ranges.collect();
     let starts: Vec<_> = ranges.iter().map(|calls| Starts::find(columns, calls.clone()).unwrap()).collect();
     let stored = ranges.iter().zip(&starts);
-    let stored: Vec<_> =
-        stored.map(|(calls, starts)| StoredRegion { name: "region", calls: calls.clone(), starts }).collect();
+    let stored: Vec<_> = stored
+        .map(|(calls, starts)| StoredRegion {
+            name: "region",
+            calls: calls.clone(),
+            starts,
+            is_hidden: false,
+        })
+        .collect();
     let mut visited = Visited::default();
     let nested = nest_stored_calls(columns, &stored, options, &mut visited).unwrap();
     (nested, visited)
