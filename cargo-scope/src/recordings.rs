@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use scope_runtime::profile::Profile;
-use scope_runtime::recording::Recording;
+use scope_runtime::recording::{Info, Recording};
 
 pub use self::by_program::{OfProgram, by_program};
 use crate::collect::{Merger, RunInfo, with_merger};
@@ -38,8 +38,9 @@ impl Found {
     }
 }
 
-/// Finds the recordings in `folder`. The first one of a rank is `rank<N>.scope`; further
-/// processes of that rank have their process id in the name.
+/// Finds the recordings in `folder`. The first one of a rank is mostly `rank<N>.scope`; further
+/// processes of that rank have their process id in the name. Where one of these has started the process that was
+/// the first to record, it is the program all the same.
 ///
 /// # Errors
 /// When the folder cannot be read.
@@ -54,13 +55,29 @@ pub fn find(folder: &Path) -> anyhow::Result<Found> {
             failures += 1;
         }
     }
+    let mut by_rank: BTreeMap<u32, Vec<PathBuf>> = BTreeMap::new();
+    names.into_iter().for_each(|((rank, _), path)| by_rank.entry(rank).or_default().push(path));
     let mut found = Found { failures, ..Found::default() };
-    let mut last_rank = None;
-    for ((rank, _), path) in names {
-        let list = if last_rank.replace(rank) == Some(rank) { &mut found.others } else { &mut found.chosen };
-        list.push(path);
+    for mut paths in by_rank.into_values() {
+        if paths.len() > 1 {
+            let with_info = |path: PathBuf| {
+                let info = Recording::read_head(&path).unwrap_or_default();
+                (path, info)
+            };
+            let mut with_infos: Vec<_> = paths.into_iter().map(with_info).collect();
+            starters_first(&mut with_infos);
+            paths = with_infos.into_iter().map(|(path, _)| path).collect();
+        }
+        found.others.extend(paths.drain(1..));
+        found.chosen.append(&mut paths);
     }
     Ok(found)
+}
+
+/// Puts the processes that one of the others has started behind all that none has; otherwise they keep their order.
+fn starters_first(recordings: &mut [(PathBuf, Info)]) {
+    let pids: HashSet<u32> = recordings.iter().map(|(_, info)| info.pid).collect();
+    recordings.sort_by_key(|(_, info)| pids.contains(&info.parent_pid));
 }
 
 /// Rank, then process id and number, from `rank<N>.scope` or `rank<N>.<pid>.<k>.scope`.
@@ -247,6 +264,15 @@ mod tests {
             |paths: &[PathBuf]| paths.iter().map(|path| file_name(path).to_owned()).collect::<Vec<_>>();
         assert_eq!(names_of(&found.chosen), ["rank0.scope", "rank2.scope", "rank10.scope"]);
         assert_eq!(names_of(&found.others), ["rank0.9.1.scope", "rank0.77.0.scope"]);
+    }
+
+    #[test]
+    fn who_starts_others_comes_before_them() {
+        let info = |pid, parent_pid| Info { pid, parent_pid, ..Info::default() };
+        let mut all =
+            [(7, 5), (8, 1), (5, 2), (6, 7)].map(|(pid, parent)| (PathBuf::new(), info(pid, parent)));
+        starters_first(&mut all);
+        assert_eq!(all.map(|(_, info)| info.pid), [8, 5, 7, 6]);
     }
 
     #[test]

@@ -74,6 +74,8 @@ pub(crate) struct Header {
     pub(crate) beats: [[AtomicU64; 2]; 2],
     /// Offset and number of chunks of each pool segment.
     pub(crate) segments: [[AtomicU64; 2]; MAX_SEGMENTS],
+    /// Number of the process that started this one; 0 when unknown.
+    pub(crate) parent_pid: AtomicU32,
 }
 
 const _: () = assert!(size_of::<Header>() <= PAGE as usize);

@@ -4,39 +4,25 @@
 //! variant in `portable.rs` keeps events in plain memory and copies them into the recording; its
 //! head says what that costs. These files are the only ones that ask for the system.
 
-use std::fs::File;
-use std::io;
-
 #[cfg(all(target_os = "linux", not(scope_plain_buffers)))]
 mod linux;
+mod own_file;
 #[cfg(not(all(target_os = "linux", not(scope_plain_buffers))))]
 mod portable;
+
+pub(crate) use self::own_file::OwnFile;
 
 #[cfg(all(target_os = "linux", not(scope_plain_buffers)))]
 pub(crate) use self::linux::*;
 #[cfg(not(all(target_os = "linux", not(scope_plain_buffers))))]
 pub(crate) use self::portable::*;
 
-/// The file by a descriptor that is none of a standard stream: where a program has closed one, what it prints
-/// would go into the file.
-pub(crate) fn beside_standard_streams(file: File) -> io::Result<File> {
+/// Number of the process that started this one; 0 where that is not known.
+pub(crate) fn parent_pid() -> u32 {
     #[cfg(unix)]
-    if std::os::fd::AsRawFd::as_raw_fd(&file) <= libc::STDERR_FILENO {
-        // A duplicate never is.
-        return file.try_clone();
-    }
-    Ok(file)
-}
-
-/// Whether a file has no name any more; `false` where that cannot be asked.
-pub(crate) fn is_removed(file: &File) -> bool {
-    #[cfg(unix)]
-    return file.metadata().is_ok_and(|file| std::os::unix::fs::MetadataExt::nlink(&file) == 0);
+    return std::os::unix::process::parent_id();
     #[cfg(not(unix))]
-    {
-        let _ = file;
-        false
-    }
+    0
 }
 
 /// The function of this name in the program or a library of it, where there is a loader as Unix has it.

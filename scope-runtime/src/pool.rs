@@ -111,7 +111,8 @@ impl Pool {
         }
         let len = chunks * CHUNK_BYTES;
         let at = writer.allocate(len as u64, PAGE);
-        os::reserve(writer.file(), at, len as u64).inspect_err(|_| writer.free(at, len as u64))?;
+        let reserved = writer.file().get().and_then(|file| os::reserve(&file, at, len as u64));
+        reserved.inspect_err(|_| writer.free(at, len as u64))?;
         let address = os::map_shared(writer.file(), at, len)?;
         // SAFETY: `len` bytes are mapped there for good, zeroed by the reservation and page-aligned;
         // a chunk is made of atomics, for which any bytes are a value.

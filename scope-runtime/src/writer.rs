@@ -6,20 +6,20 @@
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
 use std::sync::atomic::compiler_fence;
+use std::sync::{Arc, Mutex};
 
 use crate::clock::{ClockKind, ClockPair};
 use crate::environment::Place;
 use crate::format::{self, BLOCK_ALIGN, BLOCK_HEAD, BlockHead, Header, PAGE, kind};
-use crate::os;
+use crate::os::{self, OwnFile};
 
 /// Blocks up to this size are put together in memory and written at once.
 const SMALL: usize = 4096;
 
 pub(crate) struct Writer {
-    file: File,
+    file: Arc<OwnFile>,
     path: PathBuf,
     header: &'static Header,
     totals: Mutex<TotalsSlots>,
@@ -71,16 +71,19 @@ impl Writer {
     pub(crate) fn create(folder: &Path, place: Place, clock: ClockKind) -> io::Result<Writer> {
         std::fs::create_dir_all(folder)?;
         let (file, path) = create_exclusively(folder, place.rank)?;
-        let mapped = os::reserve(&file, 0, PAGE).and_then(|()| {
-            os::write_all_at(&file, &fixed_head(place, clock), 0)?;
-            os::map_shared(&file, 0, PAGE as usize)
+        let prepared = OwnFile::new(file, &path).map(Arc::new).and_then(|file| {
+            os::reserve(&*file.get()?, 0, PAGE)?;
+            os::write_all_at(&*file.get()?, &fixed_head(place, clock), 0)?;
+            let address = os::map_shared(&file, 0, PAGE as usize)?;
+            Ok((file, address))
         });
-        match mapped {
-            Ok(address) => {
+        match prepared {
+            Ok((file, address)) => {
                 // SAFETY: the page is mapped for good and holds a header: atomics and numbers, for
                 // which any bytes are a value; nothing writes to the parts that are not atomic.
                 let header = unsafe { &*address.cast::<Header>() };
                 header.end.store(PAGE, Relaxed);
+                header.parent_pid.store(os::parent_pid(), Relaxed);
                 let totals = Mutex::new(TotalsSlots { address: Mapped(std::ptr::null_mut()), size: 0 });
                 Ok(Writer { file, path, header, totals, beating: Mutex::default() })
             }
@@ -99,7 +102,7 @@ impl Writer {
         self.header
     }
 
-    pub(crate) fn file(&self) -> &File {
+    pub(crate) fn file(&self) -> &Arc<OwnFile> {
         &self.file
     }
 
@@ -123,18 +126,19 @@ impl Writer {
     pub(crate) fn append(&self, kind: u32, subject: u32, sequence: u64, parts: &[&[u8]]) -> io::Result<()> {
         let head = BlockHead::of(kind, subject, sequence, parts);
         let at = self.allocate(head.span(), BLOCK_ALIGN);
+        let file = self.file.get()?;
         os::without_file_size_signal(|| {
             if head.len as usize + BLOCK_HEAD <= SMALL {
                 let mut bytes = head.to_bytes().to_vec();
                 parts.iter().for_each(|part| bytes.extend_from_slice(part));
-                return os::write_all_at(&self.file, &bytes, at);
+                return os::write_all_at(&file, &bytes, at);
             }
             let mut offset = at + BLOCK_HEAD as u64;
             for part in parts {
-                os::write_all_at(&self.file, part, offset)?;
+                os::write_all_at(&file, part, offset)?;
                 offset += part.len() as u64;
             }
-            os::write_all_at(&self.file, &head.to_bytes(), at)
+            os::write_all_at(&file, &head.to_bytes(), at)
         })
     }
 
@@ -170,14 +174,14 @@ impl Writer {
     fn reserve_totals(&self, needed: usize) -> io::Result<(TotalsSlots, u64)> {
         let size = needed.next_power_of_two().max(PAGE as usize);
         let at = self.allocate(2 * size as u64, PAGE);
-        os::reserve(&self.file, at, 2 * size as u64)?;
+        os::reserve(&*self.file.get()?, at, 2 * size as u64)?;
         let address = os::map_shared(&self.file, at, 2 * size)?;
         Ok((TotalsSlots { address: Mapped(address), size }, at + u64::from(size.ilog2())))
     }
 
     /// Whether somebody has removed the file: what is written is lost with this process then.
     pub(crate) fn is_removed(&self) -> bool {
-        os::is_removed(&self.file)
+        self.file.is_removed()
     }
 
     /// Notes calls that went into totals.
@@ -224,7 +228,7 @@ fn create_exclusively(folder: &Path, rank: u32) -> io::Result<(File, PathBuf)> {
         let path = folder.join(name);
         match OpenOptions::new().read(true).write(true).create_new(true).open(&path) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            outcome => return Ok((outcome.and_then(os::beside_standard_streams)?, path)),
+            outcome => return Ok((outcome?, path)),
         }
     }
     unreachable!("the names do not end")

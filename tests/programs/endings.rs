@@ -27,6 +27,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             return Ok(());
         }
         "at-exit" => at_exit(),
+        "starts-itself-first" => start_itself(),
         "not-writable" => put_a_file_in_place_of_the_folder(),
         _ => {}
     }
@@ -116,10 +117,20 @@ fn run(row: &str) -> Result<(), Box<dyn Error>> {
         }
         "starts-itself" => {
             let threads = start(Then::End);
-            let status = Command::new(std::env::current_exe()?).arg("child").status()?;
-            assert!(status.success());
+            start_itself();
             (0..1_000).for_each(|_| in_parent());
             join(threads);
+        }
+        "starts-itself-first" => {
+            (0..1_000).for_each(|_| in_parent());
+            join(start(Then::End));
+        }
+        "descriptors-closed" => {
+            let others = close_descriptors();
+            join(start(Then::End));
+            for mut file in others {
+                assert_eq!(std::io::Read::read(&mut file, &mut [0])?, 0, "something was written");
+            }
         }
         "file-size-limit" => {
             limit(libc::RLIMIT_FSIZE, 3 << 20);
@@ -270,6 +281,20 @@ fn fork() {
     // SAFETY: waits for the child made above.
     assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
     assert_eq!(libc::WEXITSTATUS(status), 3);
+}
+
+fn start_itself() {
+    let status = Command::new(std::env::current_exe().unwrap()).arg("child").status().unwrap();
+    assert!(status.success());
+}
+
+/// As a daemon does; gives empty files that have some of the descriptors' numbers now.
+fn close_descriptors() -> Vec<std::fs::File> {
+    // SAFETY: the counters are mapped, and nothing else here has a descriptor.
+    assert_eq!(unsafe { libc::close_range(3, u32::MAX, 0) }, 0);
+    let path = std::env::var("ENDINGS_TALLY").unwrap() + ".others";
+    let open = |_| std::fs::File::options().read(true).write(true).create(true).truncate(true).open(&path).unwrap();
+    (0..8).map(open).collect()
 }
 
 fn limit(resource: libc::__rlimit_resource_t, value: u64) {

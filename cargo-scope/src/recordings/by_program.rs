@@ -26,6 +26,7 @@ pub fn by_program(recordings: Vec<(PathBuf, Info)>, executables: &[&Path]) -> (V
     let mut foreign = Vec::new();
     let mut in_order = recordings;
     in_order.sort_by_key(|(_, info)| info.wall_start_ns);
+    super::starters_first(&mut in_order);
     let mut ranks = HashSet::new();
     for (path, info) in in_order {
         let name = program_name(&info);

@@ -94,7 +94,7 @@ fn signed(fields: &mut FieldReader<'_>) -> Option<i64> {
 }
 
 fn put_info(fields: Fields, info: &Info) -> Fields {
-    let fields = fields.u32(info.rank).u32(info.ranks).u32(info.pid);
+    let fields = fields.u32(info.rank).u32(info.ranks).u32(info.pid).u32(info.parent_pid);
     let fields = put(fields, &info.args, |fields, text| fields.text(text)).text(&info.host);
     let fields = fields.u64(info.wall_start_ns.cast_unsigned()).text(&info.runtime_version);
     let fields = fields.text(&info.clock).u32(info.region_cost_ps).u32(info.sealed.into());
@@ -110,6 +110,7 @@ fn info(fields: &mut FieldReader<'_>) -> Option<Info> {
         rank: fields.u32()?,
         ranks: fields.u32()?,
         pid: fields.u32()?,
+        parent_pid: fields.u32()?,
         args: list(fields, FieldReader::text)?,
         host: fields.text()?,
         wall_start_ns: signed(fields)?,

@@ -7,6 +7,8 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 
+use super::OwnFile;
+
 /// `CLOCK_MONOTONIC` in ns.
 pub(crate) fn monotonic_ns() -> u64 {
     #[cfg(test)]
@@ -74,7 +76,8 @@ pub(crate) fn write_all_at(file: &File, bytes: &[u8], offset: u64) -> io::Result
 
 /// Maps `len` bytes of `file` at the page-aligned `offset`, shared and writable. The mapping is
 /// never undone: threads that outlive the recording may still write to it.
-pub(crate) fn map_shared(file: &File, offset: u64, len: usize) -> io::Result<*mut u8> {
+pub(crate) fn map_shared(file: &OwnFile, offset: u64, len: usize) -> io::Result<*mut u8> {
+    let file = file.get()?;
     let offset = offset.try_into().map_err(|_| io::Error::from(io::ErrorKind::FileTooLarge))?;
     // SAFETY: a fresh mapping at an address of the kernel's choice aliases nothing.
     let address = unsafe {

@@ -17,8 +17,10 @@ use std::ffi::c_void;
 use std::fs::File;
 use std::io;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
-use std::sync::{Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use super::OwnFile;
 
 /// Monotonic clock in ns.
 pub(crate) fn monotonic_ns() -> u64 {
@@ -104,7 +106,7 @@ pub(crate) fn write_all_at(file: &File, bytes: &[u8], offset: u64) -> io::Result
 /// Memory that stands for a part of a file.
 struct Buffer {
     words: &'static [AtomicU64],
-    file: File,
+    file: Arc<OwnFile>,
     offset: u64,
     /// A forked child has the memory of its parent, but must not write to its recording.
     process: u32,
@@ -118,13 +120,13 @@ static BUFFERS: AtomicPtr<Buffer> = AtomicPtr::new(std::ptr::null_mut());
 
 /// Memory that begins as `len` bytes of `file` at `offset`, a multiple of 8 both, and that
 /// [`write_back`] copies there. It is never given back.
-pub(crate) fn map_shared(file: &File, offset: u64, len: usize) -> io::Result<*mut u8> {
+pub(crate) fn map_shared(file: &Arc<OwnFile>, offset: u64, len: usize) -> io::Result<*mut u8> {
     let mut bytes = vec![0; len];
-    read_exact_at(file, &mut bytes, offset)?;
+    read_exact_at(&*file.get()?, &mut bytes, offset)?;
     let words = bytes.as_chunks::<8>().0.iter().map(|word| AtomicU64::new(u64::from_ne_bytes(*word)));
     let words: &'static mut [AtomicU64] = words.collect::<Vec<_>>().leak();
     let address = words.as_mut_ptr().cast();
-    let (file, process) = (file.try_clone()?, std::process::id());
+    let (file, process) = (Arc::clone(file), std::process::id());
     let next = BUFFERS.load(Acquire);
     let buffer = Buffer { words, file, offset, process, copying: Mutex::new(()), next };
     let buffer = Box::leak(Box::new(buffer));
@@ -144,7 +146,7 @@ pub(crate) fn write_back() {
             let _one_at_a_time = crate::lock(&buffer.copying);
             let bytes: Vec<u8> =
                 buffer.words.iter().flat_map(|word| word.load(Acquire).to_ne_bytes()).collect();
-            let _ = write_all_at(&buffer.file, &bytes, buffer.offset);
+            let _ = buffer.file.get().and_then(|file| write_all_at(&file, &bytes, buffer.offset));
         }
         // SAFETY: as above.
         next = unsafe { buffer.next.as_ref() };

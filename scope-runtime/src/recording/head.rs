@@ -47,6 +47,7 @@ impl Head {
             rank: u32_at(std::mem::offset_of!(Header, rank)),
             ranks: u32_at(std::mem::offset_of!(Header, ranks)),
             pid: u32_at(std::mem::offset_of!(Header, pid)),
+            parent_pid: u32_at(std::mem::offset_of!(Header, parent_pid)),
             wall_start_ns: u64_at(std::mem::offset_of!(Header, wall_start_ns)).cast_signed(),
             clock: clock.name().to_owned(),
             region_cost_ps: u32_at(std::mem::offset_of!(Header, region_cost_ps)),

@@ -66,6 +66,8 @@ pub struct Info {
     pub ranks: u32,
     /// Process id.
     pub pid: u32,
+    /// Id of the process that had started it; 0 when unknown.
+    pub parent_pid: u32,
     /// Arguments of the program, its own name first.
     pub args: Vec<String>,
     /// Name of the machine that it ran on; empty when unknown.
@@ -166,6 +168,19 @@ impl Recording {
         let fail = |problem| Error { path: path.to_owned(), problem };
         let file = File::open(path).map_err(|error| fail(error.into()))?;
         Recording::read(file, path, true, |work| work()).map_err(fail)
+    }
+
+    /// What the first page of the file says: of [`Info`] all but the arguments, the host, the version, and what
+    /// was found out while it ran.
+    ///
+    /// # Errors
+    /// When the file cannot be read or is no recording.
+    pub fn read_head(path: &Path) -> Result<Info, Error> {
+        let read = || {
+            let file = File::open(path)?;
+            Ok(Head::read(&file, file.metadata()?.len())?.info)
+        };
+        read().map_err(|problem| Error { path: path.to_owned(), problem })
     }
 
     /// Reads an open recording, which may still be written to. Threads that are started for it do
