@@ -21,11 +21,11 @@
 //! future is awaited.
 
 use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
-use quote::{quote, quote_spanned};
+use quote::{ToTokens, quote, quote_spanned};
 
 use crate::attribute::Attribute;
-use crate::items::Body;
-use crate::signature::{self, Parameter, Signature};
+use crate::items::{Body, is_punct};
+use crate::signature::{self, Angles, Parameter, Signature};
 
 /// What stands around and in an `async fn`.
 pub(crate) struct AsyncFunction<'a> {
@@ -46,19 +46,27 @@ impl AsyncFunction<'_> {
     /// The function that measures it.
     pub(crate) fn expand(self) -> TokenStream {
         let AsyncFunction { head, signature, body, stays_async, site, runtime, name } = self;
-        let (first, rest) = body.split();
+        // A type that an item of the body gives another meaning must not be named beside that item.
+        let (first, rest) = if body.has_names_of_its_own() {
+            let (attributes, rest) = body.split_attributes();
+            (attributes, body.with_content(rest).into_token_stream())
+        } else {
+            body.split()
+        };
         let hygienic = Span::mixed_site().located_at(name);
         let Signature { name, parameters, output, bounds } = signature;
         let (parameters, moves) = take_parameters(&parameters);
         let output = output.unwrap_or_else(|| quote_spanned!(hygienic=> ()));
         let never = output.to_string() == "!";
-        let expected = (!never && can_be_written(&output))
-            .then(|| quote_spanned!(hygienic=> if false { return #runtime::__unreachable::<#output>(); }));
+        let expected = written(&output).filter(|_| !never).map(
+            |output| quote_spanned!(hygienic=> if false { return #runtime::__unreachable::<#output>(); }),
+        );
         let block = body.with_content(quote!(#expected #moves #rest));
         let future = quote_spanned!(hygienic=> #site.future(async move #block));
         if !never && !stays_async {
             let output = quote_spanned!(hygienic=> -> impl ::core::future::Future<Output = #output>);
-            return quote!(#head #name #parameters #output #bounds { #first #future });
+            let whole = body.with_content(quote!(#first #future));
+            return quote!(#head #name #parameters #output #bounds #whole);
         }
         let awaited = if never {
             quote_spanned!(hygienic=> #future.await; #[allow(unreachable_code)] { ::core::unreachable!() })
@@ -66,7 +74,8 @@ impl AsyncFunction<'_> {
             quote_spanned!(hygienic=> #future.await)
         };
         let words = quote_spanned!(hygienic=> async);
-        quote!(#head #words #name #parameters -> #output #bounds { #first #awaited })
+        let whole = body.with_content(quote!(#first #awaited));
+        quote!(#head #words #name #parameters -> #output #bounds #whole)
     }
 }
 
@@ -108,13 +117,41 @@ fn without_expectations(attributes: &TokenStream) -> TokenStream {
     tokens.chunks(2).filter(|tokens| !expects(tokens)).flatten().cloned().collect()
 }
 
-/// Whether the type can stand in an expression: `impl Trait` cannot.
-fn can_be_written(output: &TokenStream) -> bool {
-    output.clone().into_iter().all(|token| match token {
-        TokenTree::Ident(word) => word != "impl",
-        TokenTree::Group(group) => can_be_written(&group.stream()),
-        _ => true,
-    })
+/// The type as it can stand in an expression, with `_` in place of each `impl Trait`; `None` where that is all
+/// of it.
+fn written(output: &TokenStream) -> Option<TokenStream> {
+    let first = output.clone().into_iter().next();
+    (!first.is_some_and(|first| is_impl(&first))).then(|| with_gaps(output))
+}
+
+fn with_gaps(tokens: &TokenStream) -> TokenStream {
+    let mut tokens = tokens.clone().into_iter().peekable();
+    let mut written = TokenStream::new();
+    while let Some(token) = tokens.next() {
+        match token {
+            TokenTree::Group(group) => {
+                let mut changed = Group::new(group.delimiter(), with_gaps(&group.stream()));
+                changed.set_span(group.span());
+                written.extend([TokenTree::Group(changed)]);
+            }
+            token if is_impl(&token) => {
+                written.extend(quote!(_));
+                let mut angles = Angles::default();
+                let mut is_of_bounds = |token: &TokenTree| {
+                    let outside = angles.outside(token);
+                    // An angle that none of theirs has opened closes the type around.
+                    !(outside && (is_punct(token, ',') || !angles.are_closed() && is_punct(token, '>')))
+                };
+                while tokens.next_if(&mut is_of_bounds).is_some() {}
+            }
+            token => written.extend([token]),
+        }
+    }
+    written
+}
+
+fn is_impl(token: &TokenTree) -> bool {
+    matches!(token, TokenTree::Ident(word) if word == "impl")
 }
 
 /// The body of a function that does nothing but box a future, as `async_trait` makes it, with the
@@ -156,12 +193,9 @@ pub(crate) fn measure_boxed(body: &Body, site: &TokenStream) -> Option<Group> {
 pub(crate) fn measure_with_call(body: &Body, output: &TokenStream, site: &TokenStream) -> Group {
     let hygienic = Span::mixed_site().located_at(body.span);
     let whole = body.whole();
-    let is_opaque =
-        matches!(output.clone().into_iter().next(), Some(TokenTree::Ident(word)) if word == "impl");
-    let boxed = if is_opaque {
-        quote_spanned!(hygienic=> #site.call(move || #whole))
-    } else {
-        quote_spanned!(hygienic=> #site.boxed(#site.call(move || -> #output #whole)))
+    let boxed = match written(output) {
+        None => quote_spanned!(hygienic=> #site.call(move || #whole)),
+        Some(output) => quote_spanned!(hygienic=> #site.boxed(#site.call(move || -> #output #whole))),
     };
     body.with_content(boxed)
 }

@@ -148,6 +148,27 @@ impl Body {
         self.with_content(self.content.clone())
     }
 
+    /// Cuts it behind the inner attributes.
+    pub(crate) fn split_attributes(&self) -> (TokenStream, TokenStream) {
+        let mut length = 0;
+        while inner_attribute(&self.tokens[length..]) > 0 {
+            length += inner_attribute(&self.tokens[length..]);
+        }
+        if length == 0 {
+            return (TokenStream::new(), self.content.clone());
+        }
+        let (first, rest) = self.tokens.split_at(length);
+        (first.iter().map(visible).collect(), rest.iter().map(visible).collect())
+    }
+
+    /// Whether items in it may give names of types another meaning than they have outside.
+    pub(crate) fn has_names_of_its_own(&self) -> bool {
+        const NAMING: [&str; 7] = ["enum", "mod", "struct", "trait", "type", "union", "use"];
+        self.tokens
+            .iter()
+            .any(|token| matches!(token, TokenTree::Ident(word) if NAMING.iter().any(|one| word == one)))
+    }
+
     /// Cuts it behind the inner attributes and items that it begins with: inner attributes come first by
     /// the language, items because clippy wants them there.
     ///
@@ -356,6 +377,6 @@ fn word(tokens: &[TokenTree], at: usize) -> Option<&Ident> {
     }
 }
 
-fn is_punct(token: &TokenTree, character: char) -> bool {
+pub(crate) fn is_punct(token: &TokenTree, character: char) -> bool {
     matches!(token, TokenTree::Punct(punct) if punct.as_char() == character)
 }

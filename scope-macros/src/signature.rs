@@ -2,7 +2,7 @@
 
 use proc_macro2::{Delimiter, Group, Ident, TokenStream, TokenTree};
 
-use crate::items::visible;
+use crate::items::{is_punct, visible};
 
 /// A signature from the word `fn` on.
 pub(crate) struct Signature {
@@ -128,8 +128,4 @@ impl Angles {
     pub(crate) fn are_closed(&self) -> bool {
         self.depth == 0
     }
-}
-
-fn is_punct(token: &TokenTree, character: char) -> bool {
-    matches!(token, TokenTree::Punct(punct) if punct.as_char() == character)
 }

@@ -142,7 +142,30 @@ async fn lets_go(#[expect(unused_variables)] x: u8, #[expect(unused_variables)] 
     std::future::ready(3).await;
 }
 
+#[scope]
+async fn spare_async() -> u8 {
+    std::future::ready(1).await
+}
+
+#[scope]
+#[expect(dead_code)]
+async fn expected_to_be_spare() {
+    std::future::ready(1).await;
+}
+
+struct Hut;
+
+#[scope]
+impl Hut {
+    async fn spare_async_method(&self) {
+        std::future::ready(1).await;
+    }
+
+    fn spare_beside_async(&self) {}
+}
+
 fn main() {
+    drop(Hut);
     drop(lets_go(1, (2, 3)));
     println!("{}", Shed { tools: 2 }.count());
     unused(1);
