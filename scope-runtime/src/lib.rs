@@ -40,6 +40,7 @@ mod format;
 mod future;
 mod hand_over;
 mod id_map;
+mod item_path;
 pub mod job;
 mod lane;
 #[cfg(feature = "tracing")]
