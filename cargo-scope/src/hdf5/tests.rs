@@ -404,3 +404,15 @@ fn a_failed_rename_leaves_nothing_behind() {
     assert!(error.starts_with("failed to rename a finished file to `"), "{error}");
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
 }
+
+#[test]
+fn regions_of_one_name_are_told_apart() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("profile.h5");
+    let row = |region: u32| Row { region, events: region as usize..region as usize + 1, ..Row::default() };
+    let events = Events { start_ns: vec![0, 10, 20, 30], duration_ns: vec![5; 4], ..Events::default() };
+    let names = ["x", "x", "x #2", "x"].map(String::from).to_vec();
+    let rows = (0..4).map(row).collect();
+    write(&MergedProfile { names, rows, events, ..MergedProfile::default() }, &path).unwrap();
+    assert_eq!(read(&path).unwrap().names, ["x", "x #3", "x #2", "x #4"]);
+}
