@@ -295,3 +295,26 @@ fn a_chunk_that_is_not_what_its_checksum_says_is_an_error() {
         "{error}"
     );
 }
+
+#[test]
+fn regions_that_are_links_count_and_empty_groups_do_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("p.h5");
+    std::fs::copy(Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data/schema_1.h5"), &path).unwrap();
+    let before = read(&path).unwrap();
+    let row = &before.rows[0];
+    let (rank, name) = (row.rank, &before.names[row.region as usize]);
+    let file = H5File::open_rw(&path).unwrap();
+    let (regions, target) = (format!("rank{rank}/regions"), format!("/rank{rank}/regions/{name}"));
+    group(&file, &regions).create_soft_link("linked", &target).unwrap();
+    file.close().unwrap();
+    let after = read(&path).unwrap();
+    let linked = after.rows.iter().find(|row| after.names[row.region as usize] == "linked").unwrap();
+    assert_eq!((after.rows.len(), linked.events.len()), (before.rows.len() + 1, row.events.len()));
+
+    write(&profile(3), &path).unwrap();
+    let file = H5File::open_rw(&path).unwrap();
+    file.create_group("thread_table").unwrap();
+    file.close().unwrap();
+    assert_eq!(read(&path).unwrap(), profile(3));
+}

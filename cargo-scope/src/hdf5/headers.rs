@@ -115,8 +115,13 @@ impl Headers {
             match message.msg_type {
                 MSG_ATTRIBUTE if message.flags & MSG_FLAG_SHARED == 0 => {
                     let order = Some(message.creation_index);
-                    let entry = AttributeEntry::parse(&message.data, &self.context)?;
-                    attributes.push(entry.with_creation_index(order));
+                    match AttributeEntry::parse(&message.data, &self.context) {
+                        Ok(entry) => attributes.push(entry.with_creation_index(order)),
+                        // Its type has a name of its own. Of the root's none may be missing: they say what
+                        // the file is.
+                        Err(FormatError::UnsupportedFeature(_)) if !path.is_empty() => {}
+                        Err(error) => return Err(error),
+                    }
                 }
                 MSG_ATTR_INFO => {
                     let (info, _) = AttributeInfoMessage::decode(&message.data, &self.context)?;

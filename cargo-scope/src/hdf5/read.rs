@@ -138,7 +138,11 @@ fn read_group<T: Clone + Default>(
     group: &str,
     columns: &[Column<T>],
 ) -> Result<Option<Vec<T>>, Error> {
-    if !source.has_group(group) {
+    let mut is_there = false;
+    for column in columns {
+        is_there = is_there || source.has_dataset(&format!("{group}/{}", column.name))?;
+    }
+    if !is_there {
         return Ok(None);
     }
     let mut rows = Vec::new();

@@ -83,7 +83,13 @@ impl<'a> Source<'a> {
     pub(super) fn group_names(&self, path: &str) -> Result<Vec<String>, Error> {
         let root = self.file.root_group();
         let group = if path.is_empty() { Ok(root) } else { root.group(path) };
-        group.and_then(|group| group.group_names()).map_err(|e| self.damaged(path, e))
+        // Also groups of another place, to which there are links.
+        let names = group.and_then(|group| group.link_names()).map_err(|e| self.damaged(path, e))?;
+        let is_group = |name: &String| match path {
+            "" => self.has_group(name),
+            _ => self.has_group(&format!("{path}/{name}")),
+        };
+        Ok(names.into_iter().filter(is_group).collect())
     }
 
     pub(super) fn has_group(&self, path: &str) -> bool {
