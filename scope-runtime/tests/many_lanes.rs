@@ -99,8 +99,15 @@ fn same(calls: &CallArrays, stored: &[Stored]) {
 
 #[test]
 fn few_and_many_lanes_give_the_same() {
-    for (lanes, calls_per_lane) in [(1, 20_000), (8, 5_000), (200, 100), (2_500, 60), (9_000, 60)] {
-        let stored = stored(lanes, calls_per_lane, 7);
+    // The last of these take more time than 32 bits count.
+    let sizes =
+        [(1, 20_000, 1), (8, 5_000, 1), (200, 100, 1), (2_500, 60, 1), (9_000, 60, 1), (9_000, 60, 1 << 27)];
+    for (lanes, calls_per_lane, tick) in sizes {
+        let mut stored = stored(lanes, calls_per_lane, 7);
+        for region in &mut stored {
+            let times = region.starts.iter_mut().chain(&mut region.ends);
+            times.for_each(|time| *time = *time * tick - 1_000_000_007);
+        }
         let calls = build_call_arrays(&columns(&stored), Mode::Default).unwrap();
         same(&calls, &stored);
         let parts = calls.split_by_lane();

@@ -17,10 +17,10 @@ use super::error::NestingError;
 use super::faults::{Faults, Outer, first_faulty};
 use super::ids;
 use super::input::{RegionCalls, count_calls};
-use super::open_calls::{FewStacks, MANY_LANES, ManyStacks, OneStack, OpenCalls};
+use super::open_calls::{FewStacks, MANY_LANES, ManyStacks, OneStack, OpenCalls, Tick};
 use super::order::{Item, Order, Take, ordered};
 use super::reference;
-use super::sort::{Calls, Sorted};
+use super::sort::{Calls, Sorted, range};
 
 /// Whose answer is wanted where the reference differs from what is right.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -117,7 +117,15 @@ fn reconstruct(
     match order.lanes().count() {
         1 => nest(regions, &order, calls, bad, OneStack::empty()),
         lanes if lanes <= MANY_LANES => nest(regions, &order, calls, bad, FewStacks::empty(lanes)),
-        lanes => nest(regions, &order, calls, bad, ManyStacks::empty(lanes)),
+        lanes => {
+            let times = regions.iter().flat_map(|region| region.starts.iter().chain(region.ends));
+            let times = range(times.map(|time| ordered(*time))).unwrap_or(0..=0);
+            let before = times.start().saturating_sub(1);
+            match times.end() - before {
+                ..=u32::MOST => nest(regions, &order, calls, bad, ManyStacks::<u32>::empty(lanes, before)),
+                _ => nest(regions, &order, calls, bad, ManyStacks::<u64>::empty(lanes, before)),
+            }
+        }
     }
 }
 

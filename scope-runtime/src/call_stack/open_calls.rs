@@ -141,109 +141,159 @@ impl OpenCalls for FewStacks {
     }
 }
 
-/// So many of the innermost open calls of a lane lie together: the last ticks of as many are in one line of
-/// the cache.
+/// So many of the innermost open calls of a lane lie together.
 const INNER: usize = 8;
 /// So many are put aside when there are too many, and come back when all others have ended.
 const MOVED: usize = 4;
 
-/// The open calls of one of many lanes, those that are mostly looked at in two lines of the cache.
+/// Time since the first start of all calls.
+pub(super) trait Tick: Copy + Default + Ord {
+    /// The longest time that it can be.
+    const MOST: u64;
+
+    /// Of a time of at most [`MOST`](Self::MOST).
+    fn of(time: u64) -> Self;
+
+    fn time(self) -> u64;
+}
+
+impl Tick for u64 {
+    const MOST: u64 = u64::MAX;
+
+    fn of(time: u64) -> u64 {
+        time
+    }
+
+    fn time(self) -> u64 {
+        self
+    }
+}
+
+impl Tick for u32 {
+    const MOST: u64 = u32::MAX as u64;
+
+    fn of(time: u64) -> u32 {
+        time as u32
+    }
+
+    fn time(self) -> u64 {
+        self.into()
+    }
+}
+
+/// The open calls of one of many lanes, those that are mostly looked at: in one line of the cache where 32 bits
+/// are enough for the times of all calls, else in two.
 ///
 /// How many of the inner ones are open is not written down: what has ended has a last tick before any start
 /// to come.
+#[derive(Clone)]
 #[repr(align(64))]
-struct Lane {
-    lasts: [u64; INNER],
+struct Lane<T> {
+    lasts: [T; INNER],
     /// [`NO_PARENT`] where there was no call yet, and where it was moved away.
     ids: [u32; INNER],
-    /// Those put aside.
-    outer: Vec<Open>,
 }
 
-impl Lane {
-    const fn empty() -> Lane {
-        Lane { lasts: [0; INNER], ids: [NO_PARENT; INNER], outer: Vec::new() }
+impl<T: Tick> Lane<T> {
+    fn empty() -> Lane<T> {
+        Lane { lasts: [T::default(); INNER], ids: [NO_PARENT; INNER] }
     }
 
-    /// How many of the inner calls are open at `start`. At the first tick of all no call has ended.
-    fn open_at(&self, start: u64) -> usize {
+    /// How many of the inner calls are open at `start`. At tick 0 no call has ended.
+    fn open_at(&self, start: T) -> usize {
         self.lasts.iter().zip(&self.ids).filter(|(last, id)| **last >= start && **id != NO_PARENT).count()
     }
 
-    /// The same without a look at ids, so that at the first tick of all every place counts.
+    /// The same without a look at ids, so that at tick 0 every place counts.
     ///
     /// Open calls come first. So of four, two and one of them no sum has to wait for another, and compilers
     /// do not gather eight comparisons in a vector to add them up, which takes longer.
     #[inline(always)]
-    fn count_open(&self, start: u64) -> usize {
+    fn count_open(&self, start: T) -> usize {
         let open = |at: usize| usize::from(self.lasts[at] >= start);
         ((open(0) + open(1) + open(2) + open(3)) | (open(4) + open(5)) | open(6)) + open(7)
-    }
-
-    /// Moves calls such that an inner one is open, if any is, and another has room; gives how many are.
-    #[cold]
-    fn move_some(&mut self, start: u64) -> usize {
-        let mut open = self.open_at(start);
-        if open == INNER {
-            let moved = self.lasts.iter().zip(&self.ids).take(MOVED);
-            self.outer.extend(moved.map(|(&last, &id)| Open { last, id }));
-            self.lasts.copy_within(MOVED.., 0);
-            self.ids.copy_within(MOVED.., 0);
-            open -= MOVED;
-            self.lasts[open..].fill(0);
-            self.ids[open..].fill(NO_PARENT);
-        }
-        while open == 0 && !self.outer.is_empty() {
-            let moved = self.outer.drain(self.outer.len() - MOVED..);
-            for (Open { last, id }, (to_last, to_id)) in moved.zip(self.lasts.iter_mut().zip(&mut self.ids)) {
-                (*to_last, *to_id) = (last, id);
-            }
-            open = self.open_at(start);
-        }
-        open
     }
 }
 
 /// The open calls of many lanes.
 #[derive(Default)]
-pub(super) struct ManyStacks(Vec<Lane>);
+pub(super) struct ManyStacks<T> {
+    lanes: Vec<Lane<T>>,
+    /// What was put aside on each lane; nothing before any was.
+    outer: Vec<Vec<(T, u32)>>,
+    /// The tick before the first of all, as [`ordered`] has it.
+    before: u64,
+}
 
 /// With more lanes than this, their open calls do not stay in a second-level cache.
 pub(super) const MANY_LANES: usize = 8192;
 
-impl ManyStacks {
-    pub(super) fn empty(lanes: usize) -> ManyStacks {
-        let mut stacks = room(lanes);
-        stacks.resize_with(lanes, Lane::empty);
-        ManyStacks(stacks)
+impl<T: Tick> ManyStacks<T> {
+    /// `before` is a tick before all starts, as [`ordered`] has it, if there is any.
+    pub(super) fn empty(lanes: usize, before: u64) -> ManyStacks<T> {
+        let mut all = room(lanes);
+        all.resize(lanes, Lane::empty());
+        ManyStacks { lanes: all, outer: Vec::new(), before }
+    }
+
+    fn tick(&self, start: i64) -> T {
+        T::of(ordered(start) - self.before)
+    }
+
+    /// Moves calls such that an inner one is open, if any is, and another has room; gives how many are.
+    #[cold]
+    fn move_some(&mut self, number: u32, start: T) -> usize {
+        if self.outer.is_empty() {
+            self.outer.resize(self.lanes.len(), Vec::new());
+        }
+        let (lane, outer) = (&mut self.lanes[number as usize], &mut self.outer[number as usize]);
+        let mut open = lane.open_at(start);
+        if open == INNER {
+            outer.extend(lane.lasts.into_iter().zip(lane.ids).take(MOVED));
+            lane.lasts.copy_within(MOVED.., 0);
+            lane.ids.copy_within(MOVED.., 0);
+            open -= MOVED;
+            lane.lasts[open..].fill(T::default());
+            lane.ids[open..].fill(NO_PARENT);
+        }
+        while open == 0 && !outer.is_empty() {
+            let moved = outer.drain(outer.len() - MOVED..);
+            for ((last, id), (to_last, to_id)) in moved.zip(lane.lasts.iter_mut().zip(&mut lane.ids)) {
+                (*to_last, *to_id) = (last, id);
+            }
+            open = lane.open_at(start);
+        }
+        open
     }
 }
 
-impl OpenCalls for ManyStacks {
+impl<T: Tick> OpenCalls for ManyStacks<T> {
     #[inline(always)]
-    fn enter(&mut self, lane: u32, id: u32, start: i64, end: i64) -> Option<(u32, u32)> {
-        let lane = &mut self.0[lane as usize];
-        let ordered_start = ordered(start);
-        let mut open = lane.count_open(ordered_start);
-        if open == INNER || open == 0 && !lane.outer.is_empty() {
-            open = lane.move_some(ordered_start);
+    fn enter(&mut self, number: u32, id: u32, start: i64, end: i64) -> Option<(u32, u32)> {
+        let tick = self.tick(start);
+        let mut open = self.lanes[number as usize].count_open(tick);
+        if open == INNER || open == 0 && !self.outer.is_empty() {
+            open = self.move_some(number, tick);
         }
+        let lane = &mut self.lanes[number as usize];
         let (around, parent) = match open {
             0 => (u64::MAX, NO_PARENT),
-            open => (lane.lasts[open - 1], lane.ids[open - 1]),
+            open => (self.before + lane.lasts[open - 1].time(), lane.ids[open - 1]),
         };
-        (lane.lasts[open], lane.ids[open]) = (last_tick(start, end, around)?, id);
-        Some((parent, (lane.outer.len() + open) as u32))
+        let last = last_tick(start, end, around)? - self.before;
+        (lane.lasts[open], lane.ids[open]) = (T::of(last), id);
+        let aside = self.outer.get(number as usize).map_or(0, Vec::len);
+        Some((parent, (aside + open) as u32))
     }
 
     fn innermost(&self, lane: u32, start: i64) -> u32 {
-        let lane = &self.0[lane as usize];
-        lane.ids[..lane.open_at(ordered(start))].last().copied().unwrap_or(NO_PARENT)
+        let lane = &self.lanes[lane as usize];
+        lane.ids[..lane.open_at(self.tick(start))].last().copied().unwrap_or(NO_PARENT)
     }
 
     fn look_at(&self, lanes: &[u32]) {
         for lane in lanes {
-            let Lane { lasts, ids, .. } = &self.0[*lane as usize];
+            let Lane { lasts, ids } = &self.lanes[*lane as usize];
             std::hint::black_box((lasts[0], ids[0]));
         }
     }
@@ -275,22 +325,26 @@ mod tests {
         let mut deepest = 0;
         for seed in 0..200 {
             let mut one = OneStack::empty();
-            let (mut few, mut many) = (FewStacks::empty(2), ManyStacks::empty(2));
+            let mut few = FewStacks::empty(2);
+            let (mut many, mut narrow) = (ManyStacks::<u64>::empty(2, 0), ManyStacks::<u32>::empty(2, 0));
             let mut calls = calls(500, seed);
             for id in 0..calls.len() {
                 let (start, end) = calls[id];
                 let mut answer = one.enter(0, id as u32, start, end);
                 assert_eq!(few.enter(1, id as u32, start, end), answer, "call {id} of {seed}");
                 assert_eq!(many.enter(1, id as u32, start, end), answer, "call {id} of {seed}");
+                assert_eq!(narrow.enter(1, id as u32, start, end), answer, "call {id} of {seed}");
                 if answer.is_none() {
                     let around = one.innermost(0, start);
                     assert_eq!(few.innermost(1, start), around, "call {id} of {seed}");
                     assert_eq!(many.innermost(1, start), around, "call {id} of {seed}");
+                    assert_eq!(narrow.innermost(1, start), around, "call {id} of {seed}");
                     let latest = calls.get(around as usize).map_or(i64::MAX, |&(_, end)| end);
                     calls[id].1 = end.clamp(start, latest);
                     answer = one.enter(0, id as u32, start, calls[id].1);
                     assert_eq!(few.enter(1, id as u32, start, calls[id].1), answer, "call {id} of {seed}");
                     assert_eq!(many.enter(1, id as u32, start, calls[id].1), answer, "call {id} of {seed}");
+                    assert_eq!(narrow.enter(1, id as u32, start, calls[id].1), answer, "call {id} of {seed}");
                 }
                 deepest = deepest.max(answer.unwrap().1);
             }
