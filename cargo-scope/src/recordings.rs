@@ -77,7 +77,8 @@ pub fn find(folder: &Path) -> anyhow::Result<Found> {
 /// Puts the processes that one of the others has started behind all that none has; otherwise they keep their order.
 fn starters_first(recordings: &mut [(PathBuf, Info)]) {
     let pids: HashSet<u32> = recordings.iter().map(|(_, info)| info.pid).collect();
-    recordings.sort_by_key(|(_, info)| pids.contains(&info.parent_pid));
+    // 0 stands for what is not known.
+    recordings.sort_by_key(|(_, info)| info.parent_pid != 0 && pids.contains(&info.parent_pid));
 }
 
 /// Rank, then process id and number, from `rank<N>.scope` or `rank<N>.<pid>.<k>.scope`.
@@ -270,9 +271,9 @@ mod tests {
     fn who_starts_others_comes_before_them() {
         let info = |pid, parent_pid| Info { pid, parent_pid, ..Info::default() };
         let mut all =
-            [(7, 5), (8, 1), (5, 2), (6, 7)].map(|(pid, parent)| (PathBuf::new(), info(pid, parent)));
+            [(7, 5), (8, 0), (0, 0), (5, 2), (6, 7)].map(|(pid, parent)| (PathBuf::new(), info(pid, parent)));
         starters_first(&mut all);
-        assert_eq!(all.map(|(_, info)| info.pid), [8, 5, 7, 6]);
+        assert_eq!(all.map(|(_, info)| info.pid), [8, 0, 5, 7, 6]);
     }
 
     #[test]

@@ -6,8 +6,7 @@ use std::collections::{HashMap, HashSet};
 use regex::Regex;
 use scope_runtime::call_stack::RegionTable;
 use scope_runtime::call_stack::stored::{
-    CallColumn, CallVisitor, Known, Nested, Options, SORTED_CALL_BYTES, StoredCalls, StoredError,
-    StoredRegion, nest_stored_calls,
+    CallVisitor, Known, Nested, Options, SORTED_CALL_BYTES, StoredError, StoredRegion, nest_stored_calls,
 };
 use scope_runtime::profile::RegionId;
 use scope_runtime::totals::{PathId, PathTotals, PathTree};
@@ -96,12 +95,9 @@ impl<'a> Selected<'a> {
             none => none.insert(Calls::of(self.profile)?),
         };
         let rows = order.iter().filter_map(|&region| self.rows.get(&(rank, region)));
-        let mut rows: Vec<usize> = rows.copied().collect();
+        let rows: Vec<usize> = rows.copied().collect();
         let is_kept = |row: &usize| self.kept[self.profile.rows[*row].region as usize];
         let by_lane = self.view == View::WallByLane;
-        if by_lane || !columns.has(CallColumn::Parent) {
-            rows.retain(is_kept);
-        }
         // Recorded parents are known only as long as all calls are there, so the hidden ones are
         // taken out afterwards.
         let region = |row: &usize| {

@@ -94,6 +94,24 @@ fn hidden_calls_are_no_obstacle_where_intervals_decide() {
     assert_eq!(found, [(2, 100, Some(55.0)), (1, 10, Some(10.0))]);
 }
 
+/// As in files of the Python package that tracked tasks.
+#[test]
+fn times_are_called_what_they_are() {
+    let mut profile = profile();
+    profile.tasks = Some(vec![TaskRow::default()]);
+    let root = |profile: &MergedProfile, view| {
+        let selection = Selection { view, ..Selection::default() };
+        let all = to_pstats(&run(profile), &selection, &ProfOptions::default()).unwrap();
+        entries(&all[0]).pop().unwrap().0
+    };
+    for view in [View::Busy, View::Linked, View::WallByLane] {
+        assert_eq!(root(&profile, view), "<run rank 0, wall time by lane>");
+    }
+    profile.paths = Some(Vec::new());
+    assert_eq!(root(&profile, View::Busy), "<run rank 0, busy time>");
+    assert_eq!(root(&profile, View::Wall), "<run rank 0, wall time>");
+}
+
 /// As the Python package writes them for regions of a compiled library, or a rank without a call graph.
 #[test]
 fn wall_time_is_found_where_calls_have_no_ids_of_their_own() {

@@ -27,14 +27,22 @@ impl View {
     /// What titles say of the times in `profile`; nothing without tasks or links.
     pub(super) fn name(self, profile: &MergedProfile) -> Option<&'static str> {
         let name = match self {
-            View::Busy => "busy time",
-            View::Linked => "busy time below what started it",
-            View::Wall => "wall time",
-            View::WallByLane => "wall time by lane",
+            // What is not known of totals is found by lane, from begin to end.
+            View::Busy | View::Linked if profile.paths.is_none() => View::WallByLane.words(),
+            view => view.words(),
         };
         let has_tasks = profile.tasks.as_ref().is_some_and(|tasks| !tasks.is_empty());
         let linked = self == View::Linked && profile.linked_paths.is_some();
         (has_tasks || linked).then_some(name)
+    }
+
+    fn words(self) -> &'static str {
+        match self {
+            View::Busy => "busy time",
+            View::Linked => "busy time below what started it",
+            View::Wall => "wall time",
+            View::WallByLane => "wall time by lane",
+        }
     }
 }
 

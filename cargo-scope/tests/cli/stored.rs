@@ -169,7 +169,7 @@ fn a_profile_with_totals_per_region_shows_them() {
     assert!(metadata.ends_with("none: the file has totals per region only"), "{metadata}");
     let rows: Vec<Vec<&str>> = table.lines().map(|line| line.split_whitespace().collect()).collect();
     assert_eq!(rows[0], ["region", "calls", "total", "self", "mean", "min", "max"]);
-    let inner = ["inner", "3", "4.478", "us", "4.478", "us", "1.492", "us", "651", "ns", "2.745", "us"];
+    let inner = ["inner", "3", "4.478", "us", "4.478", "us", "1.493", "us", "651", "ns", "2.745", "us"];
     assert_eq!((rows.len(), &rows[3][..]), (4, &inner[..]));
 
     let options = ["--json", "--include", "work|inner", "--sort", "calls", "--wall"];

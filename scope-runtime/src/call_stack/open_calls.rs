@@ -240,6 +240,12 @@ impl<T: Tick> ManyStacks<T> {
         T::of(ordered(start) - self.before)
     }
 
+    /// How many calls of a lane are put aside.
+    #[inline(always)]
+    fn aside(&self, lane: u32) -> usize {
+        self.outer.get(lane as usize).map_or(0, Vec::len)
+    }
+
     /// Moves calls such that an inner one is open, if any is, and another has room; gives how many are.
     #[cold]
     fn move_some(&mut self, number: u32, start: T) -> usize {
@@ -272,8 +278,10 @@ impl<T: Tick> OpenCalls for ManyStacks<T> {
     fn enter(&mut self, number: u32, id: u32, start: i64, end: i64) -> Option<(u32, u32)> {
         let tick = self.tick(start);
         let mut open = self.lanes[number as usize].count_open(tick);
-        if open == INNER || open == 0 && !self.outer.is_empty() {
+        let mut aside = self.aside(number);
+        if open == INNER || open == 0 && aside > 0 {
             open = self.move_some(number, tick);
+            aside = self.aside(number);
         }
         let lane = &mut self.lanes[number as usize];
         let (around, parent) = match open {
@@ -282,7 +290,6 @@ impl<T: Tick> OpenCalls for ManyStacks<T> {
         };
         let last = last_tick(start, end, around)? - self.before;
         (lane.lasts[open], lane.ids[open]) = (T::of(last), id);
-        let aside = self.outer.get(number as usize).map_or(0, Vec::len);
         Some((parent, (aside + open) as u32))
     }
 
