@@ -77,7 +77,7 @@ fn fix_scale(recorder: &Recorder) {
 
 fn read_back(recorder: &Recorder, keeps_collectives: bool) -> Result<Recording, String> {
     let writer = recorder.writer();
-    let file = writer.file().get().and_then(|file| file.try_clone());
+    let file = writer.file().with(|file| file.try_clone());
     let file = file.map_err(|error| format!("failed to read `{}` back: {error}", writer.path().display()))?;
     let around = |work: &mut dyn FnMut()| lane::unrecorded(work);
     let recording = Recording::from_file(file, writer.path(), keeps_collectives, around);

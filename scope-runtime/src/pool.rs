@@ -111,7 +111,7 @@ impl Pool {
         }
         let len = chunks * CHUNK_BYTES;
         let at = writer.allocate(len as u64, PAGE);
-        let reserved = writer.file().get().and_then(|file| os::reserve(&file, at, len as u64));
+        let reserved = writer.file().with(|file| os::reserve(file, at, len as u64));
         reserved.inspect_err(|_| writer.free(at, len as u64))?;
         let address = os::map_shared(writer.file(), at, len)?;
         // SAFETY: `len` bytes are mapped there for good, zeroed by the reservation and page-aligned;

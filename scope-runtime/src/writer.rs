@@ -72,8 +72,8 @@ impl Writer {
         std::fs::create_dir_all(folder)?;
         let (file, path) = create_exclusively(folder, place.rank)?;
         let prepared = OwnFile::new(file, &path).map(Arc::new).and_then(|file| {
-            os::reserve(&*file.get()?, 0, PAGE)?;
-            os::write_all_at(&*file.get()?, &fixed_head(place, clock), 0)?;
+            file.with(|file| os::reserve(file, 0, PAGE))?;
+            file.with(|file| os::write_all_at(file, &fixed_head(place, clock), 0))?;
             let address = os::map_shared(&file, 0, PAGE as usize)?;
             Ok((file, address))
         });
@@ -126,20 +126,20 @@ impl Writer {
     pub(crate) fn append(&self, kind: u32, subject: u32, sequence: u64, parts: &[&[u8]]) -> io::Result<()> {
         let head = BlockHead::of(kind, subject, sequence, parts);
         let at = self.allocate(head.span(), BLOCK_ALIGN);
-        let file = self.file.get()?;
-        os::without_file_size_signal(|| {
+        let write = |file: &File| {
             if head.len as usize + BLOCK_HEAD <= SMALL {
                 let mut bytes = head.to_bytes().to_vec();
                 parts.iter().for_each(|part| bytes.extend_from_slice(part));
-                return os::write_all_at(&file, &bytes, at);
+                return os::write_all_at(file, &bytes, at);
             }
             let mut offset = at + BLOCK_HEAD as u64;
             for part in parts {
-                os::write_all_at(&file, part, offset)?;
+                os::write_all_at(file, part, offset)?;
                 offset += part.len() as u64;
             }
-            os::write_all_at(&file, &head.to_bytes(), at)
-        })
+            os::write_all_at(file, &head.to_bytes(), at)
+        };
+        os::without_file_size_signal(|| self.file.with(write))
     }
 
     /// Writes a block into one of the two slots for totals, in turn; a kill leaves the other whole.
@@ -174,7 +174,7 @@ impl Writer {
     fn reserve_totals(&self, needed: usize) -> io::Result<(TotalsSlots, u64)> {
         let size = needed.next_power_of_two().max(PAGE as usize);
         let at = self.allocate(2 * size as u64, PAGE);
-        os::reserve(&*self.file.get()?, at, 2 * size as u64)?;
+        self.file.with(|file| os::reserve(file, at, 2 * size as u64))?;
         let address = os::map_shared(&self.file, at, 2 * size)?;
         Ok((TotalsSlots { address: Mapped(address), size }, at + u64::from(size.ilog2())))
     }

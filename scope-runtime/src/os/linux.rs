@@ -77,20 +77,21 @@ pub(crate) fn write_all_at(file: &File, bytes: &[u8], offset: u64) -> io::Result
 /// Maps `len` bytes of `file` at the page-aligned `offset`, shared and writable. The mapping is
 /// never undone: threads that outlive the recording may still write to it.
 pub(crate) fn map_shared(file: &OwnFile, offset: u64, len: usize) -> io::Result<*mut u8> {
-    let file = file.get()?;
     let offset = offset.try_into().map_err(|_| io::Error::from(io::ErrorKind::FileTooLarge))?;
-    // SAFETY: a fresh mapping at an address of the kernel's choice aliases nothing.
-    let address = unsafe {
-        libc::mmap(
-            std::ptr::null_mut(),
-            len,
-            libc::PROT_READ | libc::PROT_WRITE,
-            libc::MAP_SHARED | libc::MAP_POPULATE,
-            file.as_raw_fd(),
-            offset,
-        )
-    };
-    if address == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(address.cast()) }
+    file.with(|file| {
+        // SAFETY: a fresh mapping at an address of the kernel's choice aliases nothing.
+        let address = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                len,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_SHARED | libc::MAP_POPULATE,
+                file.as_raw_fd(),
+                offset,
+            )
+        };
+        if address == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(address.cast()) }
+    })
 }
 
 /// Makes sure that the files hold what was written to memory from [`map_shared`]: that is what a

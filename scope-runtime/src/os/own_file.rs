@@ -8,8 +8,9 @@ use std::sync::{Arc, Mutex};
 /// A file of the runtime in somebody else's program.
 ///
 /// Programs close descriptors that they know nothing of, as daemons do, and open files of their own by the
-/// same numbers. Nothing of ours may ever get into these, so each use asks first which file it is, and opens
-/// ours again where it is another one.
+/// same numbers, into which nothing of ours may get. So each use asks first which file it is, and opens ours
+/// again where it is another one. In the moment from the question to the use another thread can still put
+/// its file there; then what was done is done once more, to ours.
 pub(crate) struct OwnFile {
     path: PathBuf,
     identity: Identity,
@@ -26,11 +27,17 @@ impl OwnFile {
         Ok(OwnFile { path, identity, file: Mutex::new(Arc::new(beside_standard_streams(file)?)) })
     }
 
-    /// The file, for one use.
+    /// What `work` does with the file.
     ///
     /// # Errors
-    /// When its descriptor was closed and it cannot be opened again.
-    pub(crate) fn get(&self) -> io::Result<Arc<File>> {
+    /// Those of `work`, and when the descriptor was closed and the file cannot be opened again.
+    pub(crate) fn with<T>(&self, work: impl Fn(&File) -> io::Result<T>) -> io::Result<T> {
+        let file = self.get()?;
+        let done = work(&file);
+        if self.is(&file) { done } else { work(&*self.get()?) }
+    }
+
+    fn get(&self) -> io::Result<Arc<File>> {
         let mut file = crate::lock(&self.file);
         if !self.is(&file) {
             let again = OpenOptions::new().read(true).write(true).open(&self.path)?;
@@ -115,9 +122,23 @@ mod tests {
         let number = ours.get().unwrap().as_raw_fd();
         // SAFETY: nobody else uses the descriptor; it is replaced, as after a close and an open.
         assert_eq!(unsafe { libc::dup2(others.as_raw_fd(), number) }, number);
-        crate::os::write_all_at(&ours.get().unwrap(), b"text", 0).unwrap();
+        ours.with(|file| crate::os::write_all_at(file, b"text", 0)).unwrap();
         assert_eq!((std::fs::read(&path).unwrap(), others.metadata().unwrap().len()), (b"text".to_vec(), 0));
         assert!(!ours.is_removed());
+        // In the midst of it.
+        ours.with(|file| {
+            crate::os::write_all_at(file, b"more", 4)?;
+            if others.metadata()?.len() == 0 {
+                let number = file.as_raw_fd();
+                // SAFETY: as above.
+                assert_eq!(unsafe { libc::dup2(others.as_raw_fd(), number) }, number);
+                crate::os::write_all_at(&others, b"theirs", 0)?;
+            }
+            Ok(())
+        })
+        .unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"textmore");
+        assert_eq!(others.metadata().unwrap().len(), 6);
         std::fs::remove_file(&path).unwrap();
         assert!(ours.is_removed());
         let again = ours.get().unwrap().as_raw_fd();

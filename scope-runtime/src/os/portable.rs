@@ -121,8 +121,11 @@ static BUFFERS: AtomicPtr<Buffer> = AtomicPtr::new(std::ptr::null_mut());
 /// Memory that begins as `len` bytes of `file` at `offset`, a multiple of 8 both, and that
 /// [`write_back`] copies there. It is never given back.
 pub(crate) fn map_shared(file: &Arc<OwnFile>, offset: u64, len: usize) -> io::Result<*mut u8> {
-    let mut bytes = vec![0; len];
-    read_exact_at(&*file.get()?, &mut bytes, offset)?;
+    let bytes = file.with(|file| {
+        let mut bytes = vec![0; len];
+        read_exact_at(file, &mut bytes, offset)?;
+        Ok(bytes)
+    })?;
     let words = bytes.as_chunks::<8>().0.iter().map(|word| AtomicU64::new(u64::from_ne_bytes(*word)));
     let words: &'static mut [AtomicU64] = words.collect::<Vec<_>>().leak();
     let address = words.as_mut_ptr().cast();
@@ -146,7 +149,7 @@ pub(crate) fn write_back() {
             let _one_at_a_time = crate::lock(&buffer.copying);
             let bytes: Vec<u8> =
                 buffer.words.iter().flat_map(|word| word.load(Acquire).to_ne_bytes()).collect();
-            let _ = buffer.file.get().and_then(|file| write_all_at(&file, &bytes, buffer.offset));
+            let _ = buffer.file.with(|file| write_all_at(file, &bytes, buffer.offset));
         }
         // SAFETY: as above.
         next = unsafe { buffer.next.as_ref() };
