@@ -84,12 +84,24 @@ impl Function<'_> {
         if self.is_async()
             && let Some(signature) = self.signature()
         {
-            let is_async = |token: &&TokenTree| matches!(token, TokenTree::Ident(word) if word == "async");
-            let head = head[..self.item.word()].iter().filter(|token| !is_async(token)).cloned().collect();
-            // Another attribute may look for the word `async`, and with it `must_use` means what is awaited, too.
-            let leaves_word = |attribute: Attribute| attribute.is_inert() && !attribute.is("must_use");
-            let stays_async = arguments.stays_async || !self.item.attributes().all(leaves_word);
-            return AsyncFunction { head, signature, body, stays_async, site, runtime, name }.expand();
+            let head = &head[..self.item.word()];
+            // Another attribute may look for the word `async`.
+            let stays_async =
+                arguments.stays_async || !self.item.attributes().all(|attribute| attribute.is_inert());
+            let may_be_must_use =
+                |attribute: Attribute| attribute.is("must_use") || attribute.may_become("must_use");
+            let is_marked_must_use = self.item.attributes().any(may_be_must_use);
+            return AsyncFunction {
+                head,
+                signature,
+                body,
+                stays_async,
+                is_marked_must_use,
+                site,
+                runtime,
+                name,
+            }
+            .expand();
         }
         let output = arguments.future.as_ref().and_then(|_| self.signature()?.output);
         let whole = match output {

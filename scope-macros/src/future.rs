@@ -5,11 +5,13 @@
 //!
 //! fn load(&self, id: u32, argument: Lock) -> impl Future<Output = Page> {
 //!     SITE.future(async move {
-//!         if false { return unreachable::<Page>(); }      // so that the type is known in the body
 //!         let _ = &self;                                  // all of it lives in the future
 //!         let id = id;                                    // dropped in the order of a function's
 //!         let argument = argument; let _ = argument;
-//!         body
+//!         {
+//!             if false { return unreachable::<Page>(); }  // so that the type is known in the body
+//!             body
+//!         }
 //!     })
 //! }
 //! ```
@@ -21,7 +23,7 @@
 //! future is awaited.
 
 use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
-use quote::{ToTokens, quote, quote_spanned};
+use quote::{quote, quote_spanned};
 
 use crate::attribute::Attribute;
 use crate::items::{Body, is_punct};
@@ -29,12 +31,13 @@ use crate::signature::{self, Angles, Parameter, Signature};
 
 /// What stands around and in an `async fn`.
 pub(crate) struct AsyncFunction<'a> {
-    /// Attributes, visibility and qualifiers but for `async`.
-    pub(crate) head: TokenStream,
+    /// Attributes, visibility and qualifiers.
+    pub(crate) head: &'a [TokenTree],
     pub(crate) signature: Signature,
     pub(crate) body: &'a Body,
     /// Whether the word `async` must stay.
     pub(crate) stays_async: bool,
+    pub(crate) is_marked_must_use: bool,
     /// The expression of the call site.
     pub(crate) site: &'a TokenStream,
     pub(crate) runtime: &'a TokenStream,
@@ -45,37 +48,46 @@ pub(crate) struct AsyncFunction<'a> {
 impl AsyncFunction<'_> {
     /// The function that measures it.
     pub(crate) fn expand(self) -> TokenStream {
-        let AsyncFunction { head, signature, body, stays_async, site, runtime, name } = self;
-        // A type that an item of the body gives another meaning must not be named beside that item.
-        let (first, rest) = if body.has_names_of_its_own() {
-            let (attributes, rest) = body.split_attributes();
-            (attributes, body.with_content(rest).into_token_stream())
-        } else {
-            body.split()
-        };
+        let AsyncFunction { head, signature, body, stays_async, is_marked_must_use, site, runtime, name } =
+            self;
+        let (attributes, rest) = body.split_attributes();
         let hygienic = Span::mixed_site().located_at(name);
         let Signature { name, parameters, output, bounds } = signature;
         let (parameters, moves) = take_parameters(&parameters);
         let output = output.unwrap_or_else(|| quote_spanned!(hygienic=> ()));
         let never = output.to_string() == "!";
         let expected = written(&output).filter(|_| !never).map(
-            |output| quote_spanned!(hygienic=> if false { return #runtime::__unreachable::<#output>(); }),
+            |output| quote_spanned!(hygienic=> if false { return #runtime::__unreachable::<#output>(); };),
         );
-        let block = body.with_content(quote!(#expected #moves #rest));
+        // A type that an item of the body gives another meaning must not be named beside that item. In front of
+        // all others a statement keeps the compiler from calling the braces needless.
+        let (outside, inside) = if body.has_items() {
+            (expected, None)
+        } else {
+            (None, Some(expected.unwrap_or_else(|| quote_spanned!(hygienic=> let () = ();))))
+        };
+        let inner = body.with_content(quote!(#inside #rest));
+        // By the edition of these braces, what the last expression of the inner ones has made is dropped before
+        // the arguments, as it is in an `async fn` of any edition.
+        let mut block = Group::new(Delimiter::Brace, quote!(#outside #moves #inner));
+        block.set_span(hygienic);
         let future = quote_spanned!(hygienic=> #site.future(async move #block));
         if !never && !stays_async {
             let output = quote_spanned!(hygienic=> -> impl ::core::future::Future<Output = #output>);
-            let whole = body.with_content(quote!(#first #future));
-            return quote!(#head #name #parameters #output #bounds #whole);
+            let is_async = |token: &&TokenTree| matches!(token, TokenTree::Ident(word) if word == "async");
+            let head = head.iter().filter(|token| !is_async(token));
+            let whole = body.with_content(quote!(#attributes #future));
+            // The user has not said it twice.
+            let allow = is_marked_must_use.then(|| quote!(#[allow(clippy::double_must_use)]));
+            return quote!(#allow #(#head)* #name #parameters #output #bounds #whole);
         }
         let awaited = if never {
             quote_spanned!(hygienic=> #future.await; #[allow(unreachable_code)] { ::core::unreachable!() })
         } else {
             quote_spanned!(hygienic=> #future.await)
         };
-        let words = quote_spanned!(hygienic=> async);
-        let whole = body.with_content(quote!(#first #awaited));
-        quote!(#head #words #name #parameters -> #output #bounds #whole)
+        let whole = body.with_content(quote!(#attributes #awaited));
+        quote!(#(#head)* #name #parameters -> #output #bounds #whole)
     }
 }
 
@@ -99,10 +111,10 @@ fn take_parameters(parentheses: &Group) -> (Group, TokenStream) {
         // front is called unused, and is used here.
         let shown = name.filter(|name| !name.to_string().starts_with('_'));
         let name = shown.unwrap_or_else(|| Ident::new(&format!("argument{index}"), Span::mixed_site()));
-        // What is expected is seen where the body's variable is.
-        let of_move = without_expectations(&attributes);
-        list.extend(quote!(#of_move #name #ty,));
-        let keep = is_wild.then(|| quote!(#of_move let #name = #name;));
+        // What is expected of a parameter is in one of the places that it is in now.
+        let attributes = with_allowed(&attributes);
+        list.extend(quote!(#attributes #name #ty,));
+        let keep = is_wild.then(|| quote!(#attributes let #name = #name;));
         moves.extend(quote!(#keep #attributes #[allow(clippy::redundant_locals, clippy::no_effect_underscore_binding)] let #pattern = #name;));
     }
     let mut group = Group::new(Delimiter::Parenthesis, list);
@@ -110,11 +122,17 @@ fn take_parameters(parentheses: &Group) -> (Group, TokenStream) {
     (group, moves)
 }
 
-/// Attributes but for `#[expect(..)]`.
-fn without_expectations(attributes: &TokenStream) -> TokenStream {
+/// Attributes with `#[allow(..)]` in place of `#[expect(..)]`.
+fn with_allowed(attributes: &TokenStream) -> TokenStream {
     let tokens: Vec<TokenTree> = attributes.clone().into_iter().collect();
-    let expects = |tokens: &[TokenTree]| Attribute::of_tokens(tokens).is_some_and(|one| one.is("expect"));
-    tokens.chunks(2).filter(|tokens| !expects(tokens)).flatten().cloned().collect()
+    let changed = tokens.chunks(2).map(|tokens| match Attribute::of_tokens(tokens) {
+        Some(attribute) if attribute.is("expect") => {
+            let lints = attribute.arguments();
+            quote!(#[allow(#lints)])
+        }
+        _ => tokens.iter().cloned().collect(),
+    });
+    changed.collect()
 }
 
 /// The type as it can stand in an expression, with `_` in place of each `impl Trait`; `None` where that is all
@@ -140,7 +158,8 @@ fn with_gaps(tokens: &TokenStream) -> TokenStream {
                 let mut is_of_bounds = |token: &TokenTree| {
                     let outside = angles.outside(token);
                     // An angle that none of theirs has opened closes the type around.
-                    !(outside && (is_punct(token, ',') || !angles.are_closed() && is_punct(token, '>')))
+                    let is_end = is_punct(token, ',') || is_punct(token, ';');
+                    !(outside && (is_end || !angles.are_closed() && is_punct(token, '>')))
                 };
                 while tokens.next_if(&mut is_of_bounds).is_some() {}
             }

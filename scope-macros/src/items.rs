@@ -161,12 +161,17 @@ impl Body {
         (first.iter().map(visible).collect(), rest.iter().map(visible).collect())
     }
 
-    /// Whether items in it may give names of types another meaning than they have outside.
-    pub(crate) fn has_names_of_its_own(&self) -> bool {
-        const NAMING: [&str; 7] = ["enum", "mod", "struct", "trait", "type", "union", "use"];
-        self.tokens
-            .iter()
-            .any(|token| matches!(token, TokenTree::Ident(word) if NAMING.iter().any(|one| word == one)))
+    /// Whether there are items among its statements.
+    pub(crate) fn has_items(&self) -> bool {
+        const NAMED: [&str; 9] = ["const", "enum", "fn", "mod", "static", "struct", "trait", "type", "union"];
+        let is_item = |at: usize| {
+            let TokenTree::Ident(word) = &self.tokens[at] else { return false };
+            let is_named = matches!(self.tokens.get(at + 1), Some(TokenTree::Ident(_)));
+            // `*const u8` is a type.
+            let is_pointer = at > 0 && is_punct(&self.tokens[at - 1], '*');
+            word == "use" || is_named && !is_pointer && NAMED.iter().any(|one| word == one)
+        };
+        leading_items(&self.tokens) > 0 || (0..self.tokens.len()).any(is_item)
     }
 
     /// Cuts it behind the inner attributes and items that it begins with: inner attributes come first by

@@ -1,5 +1,6 @@
 //! Return types that the body gives another meaning, or that cannot be written out.
 
+use std::cell::RefCell;
 use std::error::Error;
 use std::fmt::{self, Display};
 use std::future::Future;
@@ -57,6 +58,37 @@ async fn parts_are_opaque() -> (impl Display, Vec<(impl Fn(&u8) -> Option<u8> + 
     ("text", vec![(next, 2)], Box::new(Failed))
 }
 
+const N: usize = 2;
+
+#[scope]
+async fn shadows_a_constant() -> [u8; N] {
+    let first = 1;
+    #[allow(clippy::items_after_statements)]
+    const N: u8 = 3;
+    [first, N]
+}
+
+#[scope]
+async fn array_of_opaque() -> Result<[impl Display; 2]> {
+    Ok([1_u8, 2])
+}
+
+#[scope]
+async fn borrows_an_argument_to_the_end(given: RefCell<u8>) -> u8 {
+    *given.borrow()
+}
+
+#[scope]
+#[must_use]
+async unsafe fn is_unsafe() -> u8 {
+    8
+}
+
+#[scope]
+async unsafe fn never_ends() -> ! {
+    std::process::exit(0)
+}
+
 #[scope(future)]
 fn boxed_and_opaque(x: u8) -> Pin<Box<impl Future<Output = u8>>> {
     Box::pin(async move { x })
@@ -78,4 +110,11 @@ pub fn main() {
     assert_eq!((text.to_string(), (functions[0].0)(&functions[0].1)), ("text".into(), Some(3)));
     assert_eq!(error.to_string(), "failed");
     assert_eq!(block_on(boxed_and_opaque(9)), 9);
+    assert_eq!(block_on(shadows_a_constant()), [1, 3]);
+    assert_eq!(block_on(array_of_opaque()).unwrap().map(|one| one.to_string()), ["1", "2"]);
+    assert_eq!(block_on(borrows_an_argument_to_the_end(RefCell::new(4))), 4);
+    // SAFETY: it does nothing.
+    assert_eq!(block_on(unsafe { is_unsafe() }), 8);
+    // SAFETY: as above; it is not polled.
+    drop(unsafe { never_ends() });
 }

@@ -85,6 +85,16 @@ async_twins! {
         length + 1
     }
 
+    ends_with_one measured_ends_with_one(self, notes: &Notes, argument: Noted<'_>) {
+        let _local = Noted("local", notes);
+        argument.length() + Noted("temporary", notes).length()
+    }
+
+    imports_first measured_imports_first(self, notes: &Notes, _: Noted<'_>) {
+        use std::cmp::max;
+        max(self.0.length(), Noted("temporary", notes).length())
+    }
+
     moves_one measured_moves_one(mut self, notes: &Notes, _other: Noted<'_>) {
         self.0.0 = "renamed";
         drop(self.0);
@@ -113,6 +123,8 @@ pub fn main() {
     for (bare, measured) in [
         (written_by!(uses_one), written_by!(measured_uses_one)),
         (written_by!(uses_none), written_by!(measured_uses_none)),
+        (written_by!(ends_with_one), written_by!(measured_ends_with_one)),
+        (written_by!(imports_first), written_by!(measured_imports_first)),
         (written_by!(moves_one), written_by!(measured_moves_one)),
     ] {
         assert_eq!((bare.len(), &*bare[0]), (bare.len().max(5), "made"));

@@ -130,16 +130,31 @@ pub fn fails() -> Result<(), String> {
 pub fn undocumented() {}
 
 #[scope]
-#[must_use]
-async fn kept(spare: u8) -> u8 {
+async fn spare_argument(spare: u8) -> u8 {
     std::future::ready(1).await
 }
 
 #[scope]
-async fn lets_go(#[expect(unused_variables)] x: u8, #[expect(unused_variables)] (y, _): (u8, u8)) {
-    kept(1).await;
-    kept(2);
-    std::future::ready(3).await;
+#[must_use]
+async fn kept() -> usize {
+    std::future::ready(1).await
+}
+
+#[scope]
+#[allow(clippy::unused_async)]
+async fn nothing(#[allow(unused_variables)] x: u8) {}
+
+#[scope]
+async fn expects(
+    #[expect(unused_variables)] x: u8,
+    #[expect(unused_variables)] (y, _): (u8, u8),
+    #[expect(non_snake_case)] Z: u8,
+    #[expect(clippy::ptr_arg)] list: &Vec<u8>,
+) -> usize {
+    spare_argument(Z).await;
+    spare_argument(2);
+    nothing(3).await;
+    list.len() + kept().await
 }
 
 #[scope]
@@ -166,7 +181,7 @@ impl Hut {
 
 fn main() {
     drop(Hut);
-    drop(lets_go(1, (2, 3)));
+    drop(expects(1, (2, 3), 4, &Vec::new()));
     println!("{}", Shed { tools: 2 }.count());
     unused(1);
     unreached();
