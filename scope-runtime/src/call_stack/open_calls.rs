@@ -37,8 +37,8 @@ pub(super) trait OpenCalls: Default {
     /// [`NO_PARENT`].
     fn innermost(&self, lane: u32, start: i64) -> u32;
 
-    /// Looks at what the next calls will, on these lanes, where that is rarely in a cache: so much the processor
-    /// can wait for at a time.
+    /// Looks at what the next calls will, on these lanes, where that is often in no near cache: so much the
+    /// processor can wait for at a time.
     fn look_at(&self, _lanes: &[u32]) {}
 }
 
@@ -225,8 +225,8 @@ pub(super) struct ManyStacks<T> {
     before: u64,
 }
 
-/// With more lanes than this, their open calls do not stay in a second-level cache.
-pub(super) const MANY_LANES: usize = 8192;
+/// With more lanes than this, a stack by itself for each is in too many lines of the cache.
+pub(super) const MANY_LANES: usize = 64;
 
 impl<T: Tick> ManyStacks<T> {
     /// `before` is a tick before all starts, as [`ordered`] has it, if there is any.
