@@ -135,7 +135,7 @@ pub fn merge(
         }
         Ok((merger, file, notes, cuts, incomplete))
     })?;
-    missing_ranks(&merger, &mut notes);
+    missing_ranks(&merger, paths, &mut notes);
     if let Some(first) = others.first() {
         let names = listed(others.iter().map(|path| file_name(path)));
         let process = if others.len() == 1 { "a further process" } else { "further processes" };
@@ -168,10 +168,11 @@ pub fn other_versions<'a>(versions: impl IntoIterator<Item = &'a str>) -> Option
     })
 }
 
-/// Names the ranks that the launcher started and that left nothing.
-fn missing_ranks(merger: &Merger, notes: &mut Vec<String>) {
+/// Names the ranks that the launcher started and that left nothing, not even what cannot be read.
+fn missing_ranks(merger: &Merger, paths: &[PathBuf], notes: &mut Vec<String>) {
     let size = merger.infos().map(|info| info.ranks).max().unwrap_or(0);
-    let there: HashSet<u32> = merger.infos().map(|info| info.rank).collect();
+    let named = paths.iter().filter_map(|path| Some(order(path.file_name()?)?.0));
+    let there: HashSet<u32> = merger.infos().map(|info| info.rank).chain(named).collect();
     let missing: Vec<String> =
         (0..size).filter(|rank| !there.contains(rank)).map(|rank| rank.to_string()).collect();
     if !missing.is_empty() {

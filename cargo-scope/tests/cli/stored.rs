@@ -234,6 +234,19 @@ fn recordings_made_by_hand_are_collected() {
 }
 
 #[test]
+fn a_rank_that_left_something_unreadable_is_not_called_idle() {
+    let project = Project::with_runtime("unreadable", PROGRAM);
+    let mut program = project.command(crate::auxiliary::cargo());
+    program.args(["run", "--quiet"]).env("SCOPE_OUTPUT", project.path("rec"));
+    program.envs([("OMPI_COMM_WORLD_RANK", "0"), ("OMPI_COMM_WORLD_SIZE", "3")]);
+    run(&mut program).ends_with(0);
+    project.write("rec/rank1.scope", "nothing of use");
+    let ran = run(&mut project.cargo_scope(&["collect", "rec", "-o", "out"]));
+    let ran = ran.says("rec/rank1.scope").says("no recording of rank `2` of 3: no region ran there");
+    assert_eq!(ran.stderr.matches("no region ran there").count(), 1, "{ran:#?}");
+}
+
+#[test]
 fn without_a_path_the_latest_run_counts() {
     let project = Project::with_runtime("latest", PROGRAM);
     let scope = |args: &[&str]| {
