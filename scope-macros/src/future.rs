@@ -26,7 +26,7 @@ use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
 use quote::{quote, quote_spanned};
 
 use crate::attribute::Attribute;
-use crate::items::{Body, is_punct};
+use crate::items::{Body, is_punct, is_word};
 use crate::signature::{self, Angles, Parameter, Signature};
 
 /// What stands around and in an `async fn`.
@@ -74,8 +74,7 @@ impl AsyncFunction<'_> {
         let future = quote_spanned!(hygienic=> #site.future(async move #block));
         if !never && !stays_async {
             let output = quote_spanned!(hygienic=> -> impl ::core::future::Future<Output = #output>);
-            let is_async = |token: &&TokenTree| matches!(token, TokenTree::Ident(word) if word == "async");
-            let head = head.iter().filter(|token| !is_async(token));
+            let head = head.iter().filter(|token| !is_word(token, "async"));
             let whole = body.with_content(quote!(#attributes #future));
             // The user has not said it twice.
             let allow = is_marked_must_use.then(|| quote!(#[allow(clippy::double_must_use)]));
@@ -139,7 +138,7 @@ fn with_allowed(attributes: &TokenStream) -> TokenStream {
 /// of it.
 fn written(output: &TokenStream) -> Option<TokenStream> {
     let first = output.clone().into_iter().next();
-    (!first.is_some_and(|first| is_impl(&first))).then(|| with_gaps(output))
+    (!first.is_some_and(|first| is_word(&first, "impl"))).then(|| with_gaps(output))
 }
 
 fn with_gaps(tokens: &TokenStream) -> TokenStream {
@@ -152,7 +151,7 @@ fn with_gaps(tokens: &TokenStream) -> TokenStream {
                 changed.set_span(group.span());
                 written.extend([TokenTree::Group(changed)]);
             }
-            token if is_impl(&token) => {
+            token if is_word(&token, "impl") => {
                 written.extend(quote!(_));
                 let mut angles = Angles::default();
                 let mut is_of_bounds = |token: &TokenTree| {
@@ -167,10 +166,6 @@ fn with_gaps(tokens: &TokenStream) -> TokenStream {
         }
     }
     written
-}
-
-fn is_impl(token: &TokenTree) -> bool {
-    matches!(token, TokenTree::Ident(word) if word == "impl")
 }
 
 /// The body of a function that does nothing but box a future, as `async_trait` makes it, with the
@@ -223,10 +218,9 @@ pub(crate) fn measure_with_call(body: &Body, output: &TokenStream, site: &TokenS
 fn is_async_block(tokens: &Group) -> bool {
     let tokens: Vec<TokenTree> = tokens.stream().into_iter().collect();
     let Some((TokenTree::Group(block), words)) = tokens.split_last() else { return false };
-    let is = |token: &TokenTree, word: &str| matches!(token, TokenTree::Ident(ident) if ident == word);
     let is_async = match words {
-        [first] => is(first, "async"),
-        [first, second] => is(first, "async") && is(second, "move"),
+        [first] => is_word(first, "async"),
+        [first, second] => is_word(first, "async") && is_word(second, "move"),
         _ => false,
     };
     is_async && block.delimiter() == Delimiter::Brace

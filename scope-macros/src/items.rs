@@ -150,10 +150,23 @@ impl Body {
 
     /// Cuts it behind the inner attributes.
     pub(crate) fn split_attributes(&self) -> (TokenStream, TokenStream) {
-        let mut length = 0;
-        while inner_attribute(&self.tokens[length..]) > 0 {
-            length += inner_attribute(&self.tokens[length..]);
-        }
+        self.split_at(inner_attributes(&self.tokens))
+    }
+
+    /// Cuts it behind the inner attributes and items that it begins with: inner attributes come first by
+    /// the language, items because clippy wants them there.
+    ///
+    /// It is not taken apart where there are invisible delimiters, see [`visible`], unless the language asks for
+    /// it.
+    pub(crate) fn split(&self) -> (TokenStream, TokenStream) {
+        let length = leading_items(&self.tokens);
+        let is_invisible = |token: &TokenTree| matches!(token, TokenTree::Group(group) if group.delimiter() == Delimiter::None);
+        let stays_whole =
+            self.tokens.iter().any(is_invisible) && inner_attribute(&self.tokens[..length]) == 0;
+        self.split_at(if stays_whole { 0 } else { length })
+    }
+
+    fn split_at(&self, length: usize) -> (TokenStream, TokenStream) {
         if length == 0 {
             return (TokenStream::new(), self.content.clone());
         }
@@ -163,29 +176,18 @@ impl Body {
 
     /// Whether there are items among its statements.
     pub(crate) fn has_items(&self) -> bool {
-        const NAMED: [&str; 9] = ["const", "enum", "fn", "mod", "static", "struct", "trait", "type", "union"];
-        let is_item = |at: usize| {
-            let TokenTree::Ident(word) = &self.tokens[at] else { return false };
-            let is_named = matches!(self.tokens.get(at + 1), Some(TokenTree::Ident(_)));
-            // `*const u8` is a type.
-            let is_pointer = at > 0 && is_punct(&self.tokens[at - 1], '*');
-            word == "use" || is_named && !is_pointer && NAMED.iter().any(|one| word == one)
-        };
-        leading_items(&self.tokens) > 0 || (0..self.tokens.len()).any(is_item)
+        let first = inner_attributes(&self.tokens);
+        let begins_statement = |at: usize| at == first || ends_statement(&self.tokens[at - 1]);
+        let is_item = |at: usize| !matches!(item_start(&self.tokens[at..]).0, Start::Unknown);
+        (first..self.tokens.len()).any(|at| begins_statement(at) && is_item(at))
     }
+}
 
-    /// Cuts it behind the inner attributes and items that it begins with: inner attributes come first by
-    /// the language, items because clippy wants them there.
-    ///
-    /// It is not taken apart where there are invisible delimiters, see [`visible`], unless the language asks for
-    /// it.
-    pub(crate) fn split(&self) -> (TokenStream, TokenStream) {
-        let (first, rest) = self.tokens.split_at(leading_items(&self.tokens));
-        let is_invisible = |token: &TokenTree| matches!(token, TokenTree::Group(group) if group.delimiter() == Delimiter::None);
-        if first.is_empty() || (self.tokens.iter().any(is_invisible) && inner_attribute(first) == 0) {
-            return (TokenStream::new(), self.content.clone());
-        }
-        (first.iter().map(visible).collect(), rest.iter().map(visible).collect())
+/// Whether a statement can end with this token.
+fn ends_statement(token: &TokenTree) -> bool {
+    match token {
+        TokenTree::Group(group) => group.delimiter() == Delimiter::Brace,
+        token => is_punct(token, ';'),
     }
 }
 
@@ -213,7 +215,7 @@ pub(crate) fn visible(token: &TokenTree) -> TokenTree {
 /// Whether an operator stands in these tokens outside angle brackets that are closed, so that what stands beside
 /// them could take a part of them. Not in a statement or item, beside which nothing does.
 fn has_operator(tokens: &[TokenTree]) -> bool {
-    let (start, _) = skip_qualifiers(tokens, skip_visibility(tokens, skip_attributes(tokens)));
+    let (start, _) = item_start(tokens);
     let is_statement = !matches!(start, Start::Unknown) || word(tokens, 0).is_some_and(|word| word == "let");
     let mut angles = Angles::default();
     let mut found = false;
@@ -242,7 +244,7 @@ fn leading_items(body: &[TokenTree]) -> usize {
     loop {
         let rest = &body[length..];
         let inner = inner_attribute(rest);
-        let start = skip_qualifiers(rest, skip_visibility(rest, skip_attributes(rest)));
+        let start = item_start(rest);
         length += match start {
             _ if inner > 0 => inner,
             (Start::Unknown, _) => return length,
@@ -257,9 +259,18 @@ fn first_item(tokens: &[TokenTree]) -> (Kind, usize, usize) {
     if inner > 0 {
         return (Kind::Other, 0, inner);
     }
-    let (start, at) = skip_qualifiers(tokens, skip_visibility(tokens, skip_attributes(tokens)));
+    let (start, at) = item_start(tokens);
     let kind = if let Start::Braced(kind) = start { kind } else { Kind::Other };
     (kind, at.min(tokens.len() - 1), end_of(tokens, &start, at))
+}
+
+/// How many tokens at the beginning are inner attributes.
+fn inner_attributes(tokens: &[TokenTree]) -> usize {
+    let mut length = 0;
+    while inner_attribute(&tokens[length..]) > 0 {
+        length += inner_attribute(&tokens[length..]);
+    }
+    length
 }
 
 /// Length of `#![..]`, 0 for other tokens.
@@ -297,6 +308,11 @@ fn skip_visibility(tokens: &[TokenTree], mut at: usize) -> usize {
     at
 }
 
+/// What begins behind attributes, visibility and qualifiers, and where.
+fn item_start(tokens: &[TokenTree]) -> (Start, usize) {
+    skip_qualifiers(tokens, skip_visibility(tokens, skip_attributes(tokens)))
+}
+
 /// Goes over `default`, `const`, `async`, `unsafe`, `extern "C"` to the word that tells the item.
 fn skip_qualifiers(tokens: &[TokenTree], mut at: usize) -> (Start, usize) {
     loop {
@@ -307,6 +323,8 @@ fn skip_qualifiers(tokens: &[TokenTree], mut at: usize) -> (Start, usize) {
             "fn" => Start::Braced(Kind::Function),
             "impl" | "mod" | "trait" => Start::Braced(Kind::Block),
             "struct" | "enum" => Start::Braced(Kind::Other),
+            // Elsewhere a name as any other.
+            "union" if next.is_some_and(|next| next != "as") => Start::Braced(Kind::Other),
             "macro_rules" if tokens.get(at + 1).is_some_and(|token| is_punct(token, '!')) => {
                 Start::Braced(Kind::Other)
             }
@@ -384,4 +402,8 @@ fn word(tokens: &[TokenTree], at: usize) -> Option<&Ident> {
 
 pub(crate) fn is_punct(token: &TokenTree, character: char) -> bool {
     matches!(token, TokenTree::Punct(punct) if punct.as_char() == character)
+}
+
+pub(crate) fn is_word(token: &TokenTree, text: &str) -> bool {
+    matches!(token, TokenTree::Ident(word) if word == text)
 }

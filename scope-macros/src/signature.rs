@@ -2,7 +2,7 @@
 
 use proc_macro2::{Delimiter, Group, Ident, TokenStream, TokenTree};
 
-use crate::items::{is_punct, visible};
+use crate::items::{is_punct, is_word, visible};
 
 /// A signature from the word `fn` on.
 pub(crate) struct Signature {
@@ -27,9 +27,7 @@ impl Signature {
         let (name, rest) = tokens.split_at(at);
         let (TokenTree::Group(parameters), rest) = rest.split_first()? else { return None };
         let mut angles = Angles::default();
-        let is_where = |token: &TokenTree| {
-            angles.outside(token) && matches!(token, TokenTree::Ident(word) if word == "where")
-        };
+        let is_where = |token: &TokenTree| angles.outside(token) && is_word(token, "where");
         let (output, bounds) = rest.split_at(rest.iter().position(is_where).unwrap_or(rest.len()));
         let output = match output {
             [dash, arrow, output @ ..] if is_punct(dash, '-') && is_punct(arrow, '>') => {
