@@ -100,11 +100,11 @@ pub fn export(options: &ExportOptions) -> anyhow::Result<()> {
             .with_context(|| format!("failed to make the folder `{}`", folder.display()))?;
     }
     let mut left_out = LeftOut::default();
-    let files = export_runs(options, &runs, &folder, &mut left_out);
-    for file in files.map_err(|error| match error {
-        export::Error::Run { run, source, .. } => in_profile(&paths[run], anyhow!(*source)),
+    let files = export_runs(options, &runs, &folder, &mut left_out).map_err(|error| match error {
+        export::Error::Run { run, source, .. } => in_profile(&paths[run], (*source).into()),
         other => other.into(),
-    })? {
+    })?;
+    for file in files {
         say::status("Wrote", format_args!("{}", file.display()));
     }
     left_out.lines().for_each(|line| say::note(format_args!("{line}")));

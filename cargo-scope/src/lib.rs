@@ -24,6 +24,7 @@ pub mod setup;
 pub mod shell;
 pub mod summary;
 pub mod test;
+mod told_apart;
 
 use scope_runtime::units;
 pub use scope_runtime::{collect, merged, names};

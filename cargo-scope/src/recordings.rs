@@ -46,30 +46,29 @@ impl Found {
 /// When the folder cannot be read.
 pub fn find(folder: &Path) -> anyhow::Result<Found> {
     let unreadable = || format!("failed to read the folder `{}`", folder.display());
-    let (mut names, mut failures) = (BTreeMap::new(), 0);
+    let mut found = Found::default();
+    let mut by_rank: BTreeMap<u32, Vec<(Vec<u64>, PathBuf)>> = BTreeMap::new();
     for entry in fs::read_dir(folder).with_context(unreadable)? {
         let path = entry.with_context(unreadable)?.path();
-        if let Some(key) = path.file_name().and_then(order) {
-            names.insert(key, path);
+        if let Some((rank, numbers)) = path.file_name().and_then(order) {
+            by_rank.entry(rank).or_default().push((numbers, path));
         } else if path.extension().is_some_and(|extension| extension == "unrecorded") {
-            failures += 1;
+            found.failures += 1;
         }
     }
-    let mut by_rank: BTreeMap<u32, Vec<PathBuf>> = BTreeMap::new();
-    names.into_iter().for_each(|((rank, _), path)| by_rank.entry(rank).or_default().push(path));
-    let mut found = Found { failures, ..Found::default() };
-    for mut paths in by_rank.into_values() {
-        if paths.len() > 1 {
-            let with_info = |path: PathBuf| {
-                let info = Recording::read_head(&path).unwrap_or_default();
-                (path, info)
-            };
-            let mut with_infos: Vec<_> = paths.into_iter().map(with_info).collect();
-            starters_first(&mut with_infos);
-            paths = with_infos.into_iter().map(|(path, _)| path).collect();
-        }
-        found.others.extend(paths.drain(1..));
-        found.chosen.append(&mut paths);
+    for mut of_rank in by_rank.into_values() {
+        of_rank.sort_unstable();
+        let is_alone = of_rank.len() == 1;
+        let with_info = |(_, path): (Vec<u64>, PathBuf)| {
+            let info =
+                if is_alone { Info::default() } else { Recording::read_head(&path).unwrap_or_default() };
+            (path, info)
+        };
+        let mut of_rank: Vec<_> = of_rank.into_iter().map(with_info).collect();
+        starters_first(&mut of_rank);
+        let mut paths = of_rank.into_iter().map(|(path, _)| path);
+        found.chosen.extend(paths.next());
+        found.others.extend(paths);
     }
     Ok(found)
 }

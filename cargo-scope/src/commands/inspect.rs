@@ -178,8 +178,8 @@ fn print_json(options: &InspectOptions, paths: &[PathBuf]) -> anyhow::Result<std
     let mut profiles = Vec::new();
     for path in paths {
         let (path, profile) = open(path)?;
-        let naming = |error| in_profile(&path, error);
-        let summary = summary(options, &path, &profile, &selection).map_err(naming)?;
+        let summary =
+            summary(options, &path, &profile, &selection).map_err(|error| in_profile(&path, error))?;
         let metadata: Map<String, Value> =
             profile.metadata.iter().map(|(key, value)| (key.clone(), json_value(value))).collect();
         let rows = if is_flat(options, &profile) { "regions" } else { "call_paths" };

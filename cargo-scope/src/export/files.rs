@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::{Error, Run};
 use crate::hdf5::publish::Temporary;
+use crate::told_apart::told_apart;
 
 /// What several runs are called.
 pub(super) struct Names {
@@ -23,7 +24,7 @@ impl Names {
     /// When there are none.
     pub(super) fn of(runs: &[Run<'_>]) -> Result<Names, Error> {
         let labels: Vec<_> = runs.iter().map(|run| run.label.clone()).collect();
-        let labels = unique(&labels);
+        let labels = told_apart(labels, |label, number| format!("{label} ({number})"));
         let slugs = match runs.len() {
             0 => return Err(Error::NoRuns),
             1 => vec![String::new()],
@@ -45,19 +46,6 @@ impl Names {
         name.push(path.extension().unwrap_or(suffix.as_ref()));
         path.with_file_name(name)
     }
-}
-
-/// `labels` with a number added to each that was there before, so that all differ. A number never makes a
-/// label that another one has by itself.
-fn unique(labels: &[String]) -> Vec<String> {
-    let given: HashSet<_> = labels.iter().collect();
-    let mut used = HashSet::new();
-    let mut unused = |label: &String| {
-        let numbered = (2..).map(|number| format!("{label} ({number})")).filter(|one| !given.contains(one));
-        let mut candidates = std::iter::once(label.clone()).chain(numbered);
-        candidates.find(|candidate| used.insert(candidate.clone())).unwrap_or_default()
-    };
-    labels.iter().map(&mut unused).collect()
 }
 
 /// A part of a file name for each run, with numbers where files of two of them, or of their ranks, would have
@@ -154,7 +142,8 @@ mod tests {
         assert_eq!(names[0], format!("out/a.b_{}_rank3.prof", expected[0]));
         assert_eq!(names[4], "out/a.b_run_rank3.prof");
         let labels: Vec<_> = labels.iter().map(|label| label.to_string()).collect();
-        assert_eq!(unique(&labels), ["a b", "a_b", "a b (3)", "a b (2)", "✓✓", "/", "A B"]);
+        let labels = told_apart(labels, |label, number| format!("{label} ({number})"));
+        assert_eq!(labels, ["a b", "a_b", "a b (3)", "a b (2)", "✓✓", "/", "A B"]);
     }
 
     #[test]

@@ -29,14 +29,22 @@ fn profile(calls: usize) -> MergedProfile {
     }
 }
 
-/// A sound file, changed through the HDF5 crate.
-fn changed(change: impl Fn(&H5File)) -> String {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("p.h5");
-    write(&profile(3), &path).unwrap();
-    let file = H5File::open_rw(&path).unwrap();
+/// A sound file of three calls, changed through the HDF5 crate.
+fn changed_file(change: impl Fn(&H5File)) -> (tempfile::TempDir, PathBuf) {
+    let (folder, path, _) = sound_file(3);
+    change_file(&path, change);
+    (folder, path)
+}
+
+fn change_file(path: &Path, change: impl Fn(&H5File)) {
+    let file = H5File::open_rw(path).unwrap();
     change(&file);
     file.close().unwrap();
+}
+
+/// The error of reading such a file.
+fn changed(change: impl Fn(&H5File)) -> String {
+    let (_folder, path) = changed_file(change);
     error(&path)
 }
 
@@ -180,13 +188,10 @@ fn an_unknown_filter_is_named() {
 
 #[test]
 fn a_group_that_holds_itself_is_no_trap() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("p.h5");
-    write(&profile(3), &path).unwrap();
-    let file = H5File::open_rw(&path).unwrap();
-    group(&file, "events").link("self", "/events").unwrap();
-    group(&file, "events").create_soft_link("round", "/events/round").unwrap();
-    file.close().unwrap();
+    let (_folder, path) = changed_file(|file| {
+        group(file, "events").link("self", "/events").unwrap();
+        group(file, "events").create_soft_link("round", "/events/round").unwrap();
+    });
     assert_eq!(read(&path).unwrap(), profile(3));
 }
 
@@ -238,24 +243,21 @@ fn sound_file(calls: usize) -> (tempfile::TempDir, PathBuf, Vec<u8>) {
 
 #[test]
 fn soft_links_are_followed_to_their_end() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("p.h5");
     let reference = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data/aggregate.h5");
     // Groups of both forms.
     for is_of_reference in [false, true] {
+        let (_folder, path, _) = sound_file(3);
         if is_of_reference {
             std::fs::copy(&reference, &path).unwrap();
-        } else {
-            write(&profile(3), &path).unwrap();
         }
-        let file = H5File::open_rw(&path).unwrap();
-        let links =
-            [("table", "/region_table"), ("names", "table/./names"), ("round", "/round"), ("gone", "no")];
-        for (name, target) in links {
-            file.root_group().create_soft_link(name, target).unwrap();
-        }
-        group(&file, "rank_region_index").create_soft_link("up", "/names").unwrap();
-        file.close().unwrap();
+        change_file(&path, |file| {
+            let links =
+                [("table", "/region_table"), ("names", "table/./names"), ("round", "/round"), ("gone", "no")];
+            for (name, target) in links {
+                file.root_group().create_soft_link(name, target).unwrap();
+            }
+            group(file, "rank_region_index").create_soft_link("up", "/names").unwrap();
+        });
         let mut headers = Headers::new(File::open(&path).unwrap()).unwrap();
         let mut messages = |path: &[&str]| {
             let messages = headers.object(path).unwrap()?;
@@ -271,18 +273,16 @@ fn soft_links_are_followed_to_their_end() {
 
 #[test]
 fn a_chunk_that_is_not_what_its_checksum_says_is_an_error() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("p.h5");
-    write(&profile(3), &path).unwrap();
-    let file = H5File::open_rw(&path).unwrap();
-    file.set_libver_bound(LibverBound::Earliest).unwrap();
-    file.delete_dataset("events/durations").unwrap();
-    let sum = Filter { id: FILTER_FLETCHER32, flags: 0, cd_values: Vec::new() };
-    let column = group(&file, "events").new_dataset::<i64>().shape([3]).max_shape(&[None]).chunk(&[3]);
-    let column = column.filter_pipeline(FilterPipeline { filters: vec![sum] }).create("durations").unwrap();
     let durations = [0x1234_5678_9ABC_i64, 5, 7];
-    column.write_raw(&durations).unwrap();
-    file.close().unwrap();
+    let (_folder, path) = changed_file(|file| {
+        file.set_libver_bound(LibverBound::Earliest).unwrap();
+        file.delete_dataset("events/durations").unwrap();
+        let sum = Filter { id: FILTER_FLETCHER32, flags: 0, cd_values: Vec::new() };
+        let column = group(file, "events").new_dataset::<i64>().shape([3]).max_shape(&[None]).chunk(&[3]);
+        let column =
+            column.filter_pipeline(FilterPipeline { filters: vec![sum] }).create("durations").unwrap();
+        column.write_raw(&durations).unwrap();
+    });
     assert_eq!(read(&path).unwrap().events.duration_ns, durations);
     let mut bytes = std::fs::read(&path).unwrap();
     let first = durations[0].to_le_bytes();
@@ -304,17 +304,12 @@ fn regions_that_are_links_count_and_empty_groups_do_not() {
     let before = read(&path).unwrap();
     let row = &before.rows[0];
     let (rank, name) = (row.rank, &before.names[row.region as usize]);
-    let file = H5File::open_rw(&path).unwrap();
     let (regions, target) = (format!("rank{rank}/regions"), format!("/rank{rank}/regions/{name}"));
-    group(&file, &regions).create_soft_link("linked", &target).unwrap();
-    file.close().unwrap();
+    change_file(&path, |file| group(file, &regions).create_soft_link("linked", &target).unwrap());
     let after = read(&path).unwrap();
     let linked = after.rows.iter().find(|row| after.names[row.region as usize] == "linked").unwrap();
     assert_eq!((after.rows.len(), linked.events.len()), (before.rows.len() + 1, row.events.len()));
 
-    write(&profile(3), &path).unwrap();
-    let file = H5File::open_rw(&path).unwrap();
-    file.create_group("thread_table").unwrap();
-    file.close().unwrap();
+    let (_folder, path) = changed_file(|file| drop(file.create_group("thread_table").unwrap()));
     assert_eq!(read(&path).unwrap(), profile(3));
 }

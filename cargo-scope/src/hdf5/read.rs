@@ -1,7 +1,5 @@
 //! Reading the profile file.
 
-use std::collections::{HashMap, HashSet};
-
 use std::path::Path;
 
 use super::Error;
@@ -10,6 +8,7 @@ use super::layout::*;
 use super::schema1;
 use super::source::Source;
 use crate::merged::{Events, EventsFile, MergedProfile, MetadataValue, Row};
+use crate::told_apart::told_apart;
 
 /// Reads the profile file at `path`: schemas 1 to 3, columnar and aggregate, of any writer.
 ///
@@ -100,7 +99,9 @@ fn unknown(source: &Source, attribute: &'static str, value: &MetadataValue, know
 
 /// Reads a file of schema 2 or 3, whose ranks share the columns. Starts are still as stored.
 fn read_shared_columns(source: &Source, aggregate: bool, with_calls: bool) -> Result<MergedProfile, Error> {
-    let mut profile = MergedProfile { names: told_apart(read_names(source)?), ..MergedProfile::default() };
+    // What is of one name is added up, and different regions are not one. Names that are no UTF-8 may look alike, too.
+    let names = told_apart(read_names(source)?, |name, number| format!("{name} #{number}"));
+    let mut profile = MergedProfile { names, ..MergedProfile::default() };
     source.table(INDEX, ROW_IDENTITY, &mut profile.rows)?;
     if aggregate {
         let mut totals = Vec::new();
@@ -158,29 +159,6 @@ fn read_names(source: &Source) -> Result<Vec<String>, Error> {
         return names.map_err(|error| source.damaged(&exact, format!("it holds no JSON string: {error}")));
     }
     source.texts(&format!("{REGIONS}/{NAMES}"))
-}
-
-/// Puts a number behind each name that was there before: what is of one name is added up, and different regions
-/// are not one. Names that are no UTF-8 may look alike, too.
-fn told_apart(mut names: Vec<String>) -> Vec<String> {
-    let mut seen: HashMap<String, u32> = HashMap::with_capacity(names.len());
-    let given: HashSet<String> = names.iter().cloned().collect();
-    if given.len() == names.len() {
-        return names;
-    }
-    for name in &mut names {
-        let count = seen.entry(name.clone()).or_default();
-        *count += 1;
-        while *count > 1 {
-            let numbered = format!("{name} #{count}");
-            if !given.contains(&numbered) {
-                *name = numbered;
-                break;
-            }
-            *count += 1;
-        }
-    }
-    names
 }
 
 /// The aggregate layout of the reference leaves the source columns empty or out.
