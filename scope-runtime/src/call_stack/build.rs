@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Cost is one step per call whatever the depth, and whatever the number of lanes: with very many
-//! of them the stacks of the next calls are looked at together before they are needed.
+//! of them the stacks of the next calls, and the calls around, are prefetched.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -21,6 +21,7 @@ use super::open_calls::{FewStacks, MANY_LANES, ManyStacks, OneStack, OpenCalls, 
 use super::order::{Item, Order, Take, ordered};
 use super::reference;
 use super::sort::{Calls, Sorted, range};
+use crate::cache::prefetch_line;
 
 /// Whose answer is wanted where the reference differs from what is right.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -151,6 +152,9 @@ fn nest(
     Ok(builder.faults.report(builder.arrays))
 }
 
+/// Lanes are prefetched so many calls before their turn.
+const AHEAD: usize = 32;
+
 struct Builder<'a, S> {
     arrays: CallArrays,
     /// So many calls are there.
@@ -169,7 +173,6 @@ impl<S: OpenCalls> Take for Builder<'_, S> {
     fn take<C: Calls<Call = Item>>(&mut self, calls: Sorted<'_, C>) -> Result<(), NestingError> {
         let first = self.taken;
         self.append(calls);
-        self.stacks.look_at(&self.lanes);
         let mut from = first;
         while let Some(id) = self.nest(from..self.taken) {
             self.repair(id, calls.get(id - first))?;
@@ -210,17 +213,23 @@ impl<S: OpenCalls> Builder<'_, S> {
         let ends = &self.arrays.end_ns[new.clone()][..starts.len()];
         let depths = &mut self.arrays.depth[new.clone()][..starts.len()];
         let parents = &mut self.arrays.parent[new.clone()][..starts.len()];
-        let durations = &mut self.arrays.exclusive_ns[new][..starts.len()];
+        let (before, durations) = self.arrays.exclusive_ns.split_at_mut(first);
+        let durations = &mut durations[..starts.len()];
         let lanes = &self.lanes[self.lanes.len() - starts.len()..];
         // Here, and not behind a reference, the top of a stack is in a register.
         let mut stacks = std::mem::take(&mut self.stacks);
         let mut misfit = None;
+        lanes.iter().take(AHEAD).for_each(|lane| stacks.prefetch(*lane));
         for (at, (&start, &lane)) in starts.iter().zip(lanes).enumerate() {
             let (id, end) = (first + at, ends[at]);
             let Some((parent, depth)) = stacks.enter(lane, id as u32, start, end) else {
                 misfit = Some(id);
                 break;
             };
+            if S::ARE_FAR {
+                lanes.get(at + AHEAD).into_iter().for_each(|lane| stacks.prefetch(*lane));
+                before.get(parent as usize).into_iter().for_each(prefetch_line);
+            }
             (depths[at], parents[at], durations[at]) = (depth, parent, end.wrapping_sub(start));
         }
         self.stacks = stacks;

@@ -2,6 +2,7 @@
 
 use super::arrays::NO_PARENT;
 use super::order::ordered;
+use crate::cache::prefetch_line;
 use crate::room::room;
 
 /// An open call: all that is asked of it while others start and end.
@@ -29,6 +30,9 @@ fn last_tick(start: i64, end: i64, around: u64) -> Option<u64> {
 
 /// The open calls of all lanes, the innermost of each last.
 pub(super) trait OpenCalls: Default {
+    /// Whether they, and the calls that they stand for, are often in no near cache.
+    const ARE_FAR: bool = false;
+
     /// Closes what has ended when a call of `lane` starts at `start`, and opens it inside what is innermost
     /// then. Gives that call and the number of open calls around; `None` when it does not fit in there.
     fn enter(&mut self, lane: u32, id: u32, start: i64, end: i64) -> Option<(u32, u32)>;
@@ -37,9 +41,8 @@ pub(super) trait OpenCalls: Default {
     /// [`NO_PARENT`].
     fn innermost(&self, lane: u32, start: i64) -> u32;
 
-    /// Looks at what the next calls will, on these lanes, where that is often in no near cache: so much the
-    /// processor can wait for at a time.
-    fn look_at(&self, _lanes: &[u32]) {}
+    /// Asks for what [`enter`](Self::enter) will look at on a lane.
+    fn prefetch(&self, _lane: u32) {}
 }
 
 /// Where the top of a stack is without the calls that have ended at `start`. From the outside in, ends never
@@ -274,6 +277,8 @@ impl<T: Tick> ManyStacks<T> {
 }
 
 impl<T: Tick> OpenCalls for ManyStacks<T> {
+    const ARE_FAR: bool = true;
+
     #[inline(always)]
     fn enter(&mut self, number: u32, id: u32, start: i64, end: i64) -> Option<(u32, u32)> {
         let tick = self.tick(start);
@@ -298,11 +303,9 @@ impl<T: Tick> OpenCalls for ManyStacks<T> {
         lane.ids[..lane.open_at(self.tick(start))].last().copied().unwrap_or(NO_PARENT)
     }
 
-    fn look_at(&self, lanes: &[u32]) {
-        for lane in lanes {
-            let Lane { lasts, ids } = &self.lanes[*lane as usize];
-            std::hint::black_box((lasts[0], ids[0]));
-        }
+    #[inline(always)]
+    fn prefetch(&self, lane: u32) {
+        prefetch_line(&self.lanes[lane as usize]);
     }
 }
 

@@ -54,9 +54,6 @@ const BLOCK: usize = 64;
 const SAMPLE: usize = 128;
 /// With more runs than this, windows that are worth a visit to each of them are too large.
 const MOST_RUNS: usize = 2048;
-/// Calls in more runs than that are given on in portions of this size, which is how far those of many lanes
-/// are looked at ahead.
-const PORTION: usize = 256;
 
 /// The calls of a rank, about to be put in order.
 pub(super) struct Order<'a> {
@@ -89,8 +86,7 @@ impl<'a> Order<'a> {
         let mut sorter = Sorter::default();
         let Some(mut runs) = self.runs.clone() else {
             for calls in Partition::of(self.regions, &self.lanes).windows() {
-                let mut portions = sorter.sort_window(calls, calls.starts(), &tie).portions(PORTION);
-                portions.try_for_each(|calls| taker.take(calls))?;
+                taker.take(sorter.sort_window(calls, calls.starts(), &tie))?;
             }
             return Ok(());
         };

@@ -68,11 +68,6 @@ impl<'a, C: Calls> Sorted<'a, C> {
     pub(super) fn iter(self) -> impl ExactSizeIterator<Item = C::Call> + use<'a, C> {
         self.keys.iter().map(move |key| call_of(*key, self.layout, self.calls))
     }
-
-    /// The same calls in portions of at most `size`.
-    pub(super) fn portions(self, size: usize) -> impl Iterator<Item = Sorted<'a, C>> {
-        self.keys.chunks(size).map(move |keys| Sorted { keys, ..self })
-    }
 }
 
 /// How start, tie and position share a key.
